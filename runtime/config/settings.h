@@ -1,0 +1,48 @@
+// All BITRAIL_* variables, parsed: one plain structure. The table in variables.h says name, type,
+// default and meaning of each; nothing else reads the environment for a BITRAIL_ name.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/common/status.h"
+
+namespace bitrail::config {
+
+struct Settings {
+  std::string debug;           // BITRAIL_DEBUG
+  std::string config_file;     // BITRAIL_CONFIG
+  std::string transport;       // BITRAIL_TRANSPORT
+  std::string algo;            // BITRAIL_ALGO  "allreduce:ring,onebit_allreduce:onebit_direct"
+  std::string algo_path;       // BITRAIL_ALGO_PATH
+  int64_t timeout_ms = 0;      // BITRAIL_TIMEOUT_MS
+  std::string secret;          // BITRAIL_SECRET
+  std::string job_id;          // BITRAIL_JOB_ID
+  std::string rendezvous;      // BITRAIL_RENDEZVOUS
+  int64_t rank = -1;           // BITRAIL_RANK, set by `bitrail launch`
+  int64_t world_size = -1;     // BITRAIL_WORLD_SIZE, set by `bitrail launch`
+  int64_t ranks_per_node = 0;  // BITRAIL_RANKS_PER_NODE
+  std::string interface;       // BITRAIL_INTERFACE
+  double link_mbps = 0;        // BITRAIL_LINK_MBPS
+  double link_us = 0;          // BITRAIL_LINK_US
+  int64_t piece = 0;           // BITRAIL_PIECE elements per pipelined piece; 0 chosen by size
+  std::string counters_file;   // BITRAIL_COUNTERS JSON at exit
+};
+
+// Where a value came from, for `bitrail info`.
+enum class Origin { standard, environment, file };
+
+struct Value {
+  std::string name, type, text, meaning;
+  Origin origin;
+};
+
+// Environment over file (BITRAIL_CONFIG) over defaults. Unparsable or out of range:
+// BITRAIL_ERR_CONFIG naming variable, value and what is allowed. Unknown BITRAIL_* names: a warning
+// with the nearest known name, once a process.
+Status load(Settings* settings);
+// Every variable with its value and origin, in the table's order.
+Status describe(std::vector<Value>* values);
+
+}  // namespace bitrail::config
