@@ -40,7 +40,8 @@ struct Value {
 
 // Environment over file (BITRAIL_CONFIG) over defaults. Unparsable or out of range:
 // BITRAIL_ERR_CONFIG naming variable, value and what is allowed. Unknown BITRAIL_* names: a warning
-// with the nearest known name, once a process.
+// with the nearest known name, once a process. An empty value counts as not set. Also sets the log
+// level (BITRAIL_DEBUG).
 Status load(Settings* settings);
 // Every variable with its value and origin, in the table's order.
 Status describe(std::vector<Value>* values);

@@ -1,0 +1,83 @@
+// Every BITRAIL_* variable, described once. The parser, `bitrail info` and the manual come from
+// this table; to add a variable, add a member to Settings and a line here.
+#pragma once
+
+#include <array>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "runtime/config/settings.h"
+
+namespace bitrail::config {
+
+// Which member a value goes to; the alternative is the variable's type.
+using Member = std::variant<std::string Settings::*, int64_t Settings::*, double Settings::*>;
+
+struct Variable {
+  std::string_view name;
+  Member member;
+  std::string_view standard;  // the default, parsed like any other value
+  double low = 0, high = 0;   // allowed range of numbers, both included
+  std::string_view choices;   // allowed words, "A|B|C", in any case; empty: any text
+  std::string_view meaning;
+  bool hidden = false;  // describe() does not show the value
+};
+
+inline constexpr int64_t kMaxRanks = 65'536;
+
+inline constexpr std::array kVariables = {
+    Variable{"BITRAIL_DEBUG", &Settings::debug, "WARN", 0, 0, "NONE|WARN|INFO|TRACE",
+             "what is written to stderr, one line an event"},
+    Variable{"BITRAIL_CONFIG", &Settings::config_file, "", 0, 0, "",
+             "file of NAME=VALUE lines with defaults for these variables; the environment wins"},
+    Variable{"BITRAIL_TRANSPORT", &Settings::transport, "auto", 0, 0, "auto|ucx|verbs",
+             "transport; auto takes verbs where a usable port exists and ucx otherwise"},
+    Variable{"BITRAIL_ALGO", &Settings::algo, "", 0, 0, "",
+             "algorithms to use instead of the chosen ones: collective:algorithm,..."},
+    Variable{"BITRAIL_ALGO_PATH", &Settings::algo_path, "", 0, 0, "",
+             "shared objects, separated by ':', that register more algorithms"},
+    Variable{"BITRAIL_TIMEOUT_MS", &Settings::timeout_ms, "30000", 1, 86'400'000, "",
+             "milliseconds without progress after which a wait fails"},
+    Variable{"BITRAIL_SECRET", &Settings::secret, "", 0, 0, "",
+             "the job's secret, the same at every rank; peers prove it to each other", true},
+    Variable{"BITRAIL_JOB_ID", &Settings::job_id, "", 0, 0, "",
+             "name of the job, the same at every rank; keeps jobs on one network apart"},
+    Variable{"BITRAIL_RENDEZVOUS", &Settings::rendezvous, "", 0, 0, "",
+             "host:port where rank 0 listens while the job starts"},
+    Variable{"BITRAIL_RANK", &Settings::rank, "-1", -1, kMaxRanks - 1, "",
+             "this process's rank, set by `bitrail launch`; -1: from another launcher"},
+    Variable{"BITRAIL_WORLD_SIZE", &Settings::world_size, "-1", -1, kMaxRanks, "",
+             "number of ranks, set by `bitrail launch`; -1: from another launcher"},
+    Variable{"BITRAIL_RANKS_PER_NODE", &Settings::ranks_per_node, "1", 1, kMaxRanks, "",
+             "consecutive ranks that share one network card (emulated links)"},
+    Variable{"BITRAIL_INTERFACE", &Settings::interface, "", 0, 0, "",
+             "network interface (eth0) or address that peers shall connect to; empty: the one that "
+             "reaches rank 0"},
+    Variable{"BITRAIL_LINK_MBPS", &Settings::link_mbps, "0", 0, 1e7, "",
+             "emulated link: megabits a second of each node's card and direction; 0: none"},
+    Variable{"BITRAIL_LINK_US", &Settings::link_us, "0", 0, 1e7, "",
+             "emulated link: one-way delay in microseconds; 0: none"},
+    Variable{"BITRAIL_PIECE", &Settings::piece, "0", 0, 1 << 30, "",
+             "elements in one pipelined piece of a large collective; 0: chosen by size"},
+    Variable{"BITRAIL_COUNTERS", &Settings::counters_file, "", 0, 0, "",
+             "file that gets the counters as JSON when a communicator ends; %r becomes the rank"},
+};
+
+// One NAME=VALUE, from the environment or the file. `where` is for messages: "the environment",
+// "job.conf:3".
+struct Assignment {
+  std::string name, value, where;
+  Origin origin = Origin::environment;
+};
+
+const Variable* find(std::string_view name);
+// Sets one member, checked against type, range and choices: BITRAIL_ERR_CONFIG otherwise.
+Status assign(const Variable& variable, std::string_view value, const std::string& where,
+              Settings* settings);
+// Defaults, then `assignments` in their order (an empty value leaves the default). Names that start
+// with BITRAIL_ and are not in the table go to *unknown (may be null).
+Status apply(const std::vector<Assignment>& assignments, Settings* settings,
+             std::vector<Assignment>* unknown);
+
+}  // namespace bitrail::config
