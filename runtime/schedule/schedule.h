@@ -40,32 +40,40 @@ constexpr Unit kByteUnit{8, 0};
 // Roles let the caller bind buffers; further ones are scratch or module-owned.
 enum class Role : uint8_t { input, output, scratch, worker_error, server_error, external };
 
-// `parts` slots of `of` elements each; a slot is `of` split in `chunks` and one of these when
-// `chunk_sized`.
+// `slots` independent places, one after the other. A place is as long as its symbol says (the
+// default), or one full chunk (`fraction` chunks make the symbol), or one full piece of a chunk
+// (`pieces`).
+//
+// In place: the caller's input and output are one Buffer, which has the role of the larger one:
+// output, and input for reduce-scatter (whose output is a part of the input).
 struct Buffer {
   std::string name;
   Role role = Role::scratch;
   Unit unit;
   Symbol symbol = kElements;
-  uint32_t slots = 1;  // independent copies, one after the other (a slot per peer, say)
-  uint32_t fraction =
-      1;  // each slot holds symbol/fraction elements (one chunk: fraction = world size)
+  uint32_t slots = 1;     // a slot per peer, say
+  uint32_t fraction = 1;  // > 1: a slot has room for one chunk of that many (the world size)
+  uint32_t pieces = 1;    // > 1: a slot has room for one piece of that many of the chunk only
 };
 using BufferId = uint32_t;
 
-// Elements [begin, end) of one slot: chunk `chunk` of `chunks`, of that piece `piece` of `pieces`.
-// In a buffer with fraction F > 1 the slot is one chunk already, so chunks = 1 there, and the piece
-// bounds equal those of the chunk they mirror.
+// Elements of one slot: chunk `chunk` of `chunks`, of that piece `piece` of `pieces`.
 //
 // Bounds for count n, with quantum q (Binding::quantum): chunk length c = roundup(ceil(n / J), q),
-// chunk j = [min(j*c, n), min((j+1)*c, n)). Pieces likewise with quantum Binding::piece_quantum
-// over the FULL chunk length c, cut to the chunk. Late chunks and pieces may be empty; that is
-// legal and every operation accepts it.
+// chunk j = [min(j*c, n), min((j+1)*c, n)). With J = 1 the chunk is [0, n) whatever q. Pieces
+// likewise with quantum Binding::piece_quantum over the FULL chunk length c, cut to the chunk. Late
+// chunks and pieces may be empty; that is legal and every operation accepts it.
+//
+// chunk/chunks and piece/pieces always say which part of the whole it is, in every buffer. Where
+// that part lies is the buffer's affair: in one with fraction F > 1 positions count from the
+// chunk's begin (and chunks = F), in one with pieces > 1 from the piece's begin. Only
+// element_bounds and byte_bounds know that.
 struct Range {
   BufferId buffer = 0;
   uint32_t slot = 0;
   uint32_t chunk = 0, chunks = 1;
   uint32_t piece = 0, pieces = 1;
+  bool operator==(const Range&) const = default;
 };
 
 using OperationId = uint32_t;
@@ -75,15 +83,18 @@ struct OperationKind;
 struct Operation {
   const OperationKind* kind = nullptr;
   int peer = -1;  // send, recv: the other rank
-  uint32_t message =
-      0;              // send, recv: equal at both ends, unique per ordered pair within the schedule
+  // send, recv: equal at both ends, unique per ordered pair within the schedule. call: added to the
+  // nested schedule's messages.
+  uint32_t message = 0;
   uint32_t lane = 0;  // operations of one lane run in order of id when nothing else orders them
-  std::vector<Range> reads;
+  std::vector<Range> reads;         // send: one range, or none (a message of 0 bytes)
   std::vector<Range> writes;        // a range that is read and written (accumulator) stands in both
-  std::vector<OperationId> after;   // edges; every id smaller than the operation's own
+  std::vector<OperationId> after;   // edges; every id smaller than the operation's own; ascending
   std::vector<int64_t> attributes;  // the kind's own parameters
-  const struct Schedule* nested = nullptr;  // kind `call`: run that schedule here
-  std::vector<BufferId> nested_buffers;     // its buffers, by its ids, in this schedule's
+  // Kind `call`: run that schedule here. See flatten.h for what its buffers, ranks and messages
+  // become.
+  const struct Schedule* nested = nullptr;
+  std::vector<BufferId> nested_buffers;  // its buffers, by its ids, in this schedule's
 };
 
 // What an operation means symbolically: the verifier runs this.
@@ -94,9 +105,9 @@ enum class Meaning : uint8_t {
   send,    // peer gets reads[*]; writes nothing
   recv,    // writes[*] get what the peer sent
   copy,    // writes[0] = reads[0]
-  reduce,  // writes[0] = sum of reads[*]
-  pack,    // writes[*] (not an error buffer) = reads[0] (+ reads[1], an error); errors do not carry
-           // contributions
+  reduce,  // writes[0] = sum of reads[*] of the same symbol
+  pack,    // writes[0] = reads[0] (+ an error); written error buffers carry no contributions
+           // afterwards
   unpack,  // writes[0] = reads[0] decoded
   none,    // moves no data values (scale, verdict): only ordering is checked
   call,    // nested schedule
@@ -111,18 +122,25 @@ struct OperationKind {
 // The kinds of the runtime's own algorithms. A module defines further OperationKind constants; the
 // engine finds how to execute a kind in its executor table, by address (engine/executors.h).
 extern const OperationKind kSend, kRecv, kCopy, kReduce, kCall;
-extern const OperationKind kScale;    // reads input, worker error; writes a scales slot
-extern const OperationKind kVerdict;  // reads all scales slots: go on, or refuse on all ranks
-extern const OperationKind
-    kPack;  // reads input range, worker error, scales; writes bits and worker error
-extern const OperationKind kUnpackAverage;  // reads bits of all ranks (one range each, rank order),
-                                            // scales; accumulates into server error
-extern const OperationKind kServerScale;    // reads server error; writes server scales
-extern const OperationKind kServerPack;     // reads server error, scales; writes bits, server error
-extern const OperationKind kUnpack;         // reads bits, scales; writes output
-extern const OperationKind kServerAdd;      // all-gather alone: server error += input chunk
-extern const OperationKind
-    kTakeAverage;  // reduce-scatter alone: output = average of bits; no server error
+// The 1-bit kinds. `?` stands only with segment scales; with block scales the scales are inside the
+// bits' records. Scales slots hold Symbol kScales floats, the last one is the verdict flag.
+//
+// reads input, error;                              writes scales slot (own)
+extern const OperationKind kScale;
+// reads every scales slot;                         writes verdict: go on, or refuse on all ranks
+extern const OperationKind kVerdict;
+// reads input range, error, verdict, scales slot?; writes bits, error
+extern const OperationKind kPack;
+// reads bits (one range a rank, rank order), server error, scales slots?; writes server error
+extern const OperationKind kUnpackAverage;
+// reads server error;                              writes server scales slot (own)
+extern const OperationKind kServerScale;
+// reads server error, server scales slot?;         writes bits, server error
+extern const OperationKind kServerPack;
+// reads bits, scales slot?;                        writes output
+extern const OperationKind kUnpack;
+// reads bits (one range a rank, rank order), scales slots?; writes output (reduce-scatter alone)
+extern const OperationKind kTakeAverage;
 
 struct Schedule {
   std::string name;  // algorithm and options: "onebit_direct allreduce w4 k16"
@@ -142,13 +160,22 @@ struct Binding {
   uint32_t data_bits = 32;       // the call's data type
 };
 
-// Element bounds of a range, and byte bounds inside its buffer (slots included).
 struct Bounds {
   uint64_t begin = 0, end = 0;
   bool empty() const { return begin >= end; }
+  uint64_t size() const { return empty() ? 0 : end - begin; }
 };
+
+// Elements of the whole symbol that a range stands for: what a kernel needs to find the segment.
+Bounds global_bounds(const Schedule& schedule, const Range& range, const Binding& binding);
+// Element bounds of a range inside its slot, and byte bounds inside its buffer (slots included).
+// Ranges of units with less than a byte an element, or with groups, must begin on a byte and a
+// group: choose the quanta accordingly.
 Bounds element_bounds(const Schedule& schedule, const Range& range, const Binding& binding);
 Bounds byte_bounds(const Schedule& schedule, const Range& range, const Binding& binding);
+// Elements that one slot has room for, the distance of slots (cache lines in scratch), and all.
+uint64_t slot_elements(const Buffer& buffer, const Binding& binding);
+uint64_t slot_bytes(const Buffer& buffer, const Binding& binding);
 uint64_t buffer_bytes(const Buffer& buffer, const Binding& binding);
 
 // Hash over everything that another rank could notice (kinds, ranges, messages, edges).
