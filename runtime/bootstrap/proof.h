@@ -1,9 +1,15 @@
 // Mutual proof of a job's secret over any byte stream, before anything else is read from the peer.
 //
-// Both sides send a hello: magic, version, job id hash, rank, 32 random bytes. Each answers with
-// HMAC-SHA256(secret, role || both hellos). A side that cannot verify sends an alert with the
-// reason, so that both ends report the same distinct error. No I/O here: the caller moves bytes.
-// All sizes are bounded (kMaxBuffered); bytes from the network are parsed in parse().
+//   both:      hello  = side, has a secret, rank, SHA-256 of the job id, 32 random bytes
+//   connector: answer = HMAC-SHA256(secret, label || connector || both hellos)
+//   acceptor:  verifies, then answers the same with its own side in the label's place
+//
+// The acceptor answers only to who proved the secret first, so a listener is no oracle for guessing
+// it; the side inside the MAC and in the hello stops reflection. A side that refuses sends an alert
+// with the reason, so that both ends report the same distinct error. No I/O here: the caller moves
+// bytes. What is kept of the peer's bytes never exceeds kProofMaxBuffered. The stream itself is
+// neither encrypted nor authenticated afterwards: this keeps strangers and other jobs out, not
+// somebody who rewrites packets.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +22,9 @@
 
 namespace bitrail::bootstrap {
 
-enum class Side : uint8_t { connector, acceptor };
+enum class Side : uint8_t { connector = 1, acceptor = 2 };
+
+inline constexpr size_t kProofMaxBuffered = 128;
 
 class Proof {
  public:
@@ -27,24 +35,33 @@ class Proof {
   // taking.
   std::vector<uint8_t> take_output();
   // Gives bytes from the peer. Consumes at most what belongs to the proof; *used tells how many.
-  // Fails with BITRAIL_ERR_SECRET_MISSING, _SECRET_WRONG, _JOB_ID, _PROTOCOL. Take and send the
-  // output even then: it is the alert.
+  // Fails with BITRAIL_ERR_SECRET_MISSING, _SECRET_WRONG, _JOB_ID, _PROTOCOL, and from then on
+  // always with the same. Take and send the output even then: it is the alert.
   Status feed(std::span<const uint8_t> bytes, size_t* used);
 
-  bool done() const;      // both directions are proven
-  int peer_rank() const;  // as proven; -1 before
-  // 32 bytes shared by both sides of this connection only, for deriving keys or tokens.
-  std::span<const uint8_t> session() const;
+  bool done() const { return phase_ == Phase::done; }  // both directions are proven
+  int peer_rank() const;                               // as proven; -1 before
+  // 32 bytes known to both sides of this connection only, for deriving keys or tokens; empty
+  // before.
+  std::span<const uint8_t> session() const { return session_; }
 
  private:
-  struct State;
-  std::vector<uint8_t> output_;
-  std::vector<uint8_t> input_;
+  enum class Phase : uint8_t { hello, answer, done, failed };
+
+  void send(uint8_t kind, std::span<const uint8_t> payload);
+  Status fail(Status status, bool tell_peer);
+  Status on_hello(std::span<const uint8_t> payload);
+  Status on_answer(std::span<const uint8_t> payload);
+  Status on_alert(std::span<const uint8_t> payload);
+  std::vector<uint8_t> mac(const char* label, Side side) const;
+
   Side side_;
+  Phase phase_ = Phase::hello;
   std::string secret_, job_id_;
   int rank_, peer_rank_ = -1;
-  int phase_ = 0;
+  std::vector<uint8_t> output_, input_;  // input_: the frame that is arriving
   std::vector<uint8_t> my_hello_, peer_hello_, session_;
+  Status failure_;
 };
 
 }  // namespace bitrail::bootstrap
