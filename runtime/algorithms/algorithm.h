@@ -1,0 +1,56 @@
+// An algorithm: a function from what is asked (collective, rank, world size, options) to the
+// schedule of one rank. One file per algorithm; docs/algorithms.md shows how to add one.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "runtime/schedule/builder.h"
+#include "runtime/schedule/collective.h"
+#include "runtime/schedule/schedule.h"
+
+namespace bitrail::algorithms {
+
+using schedule::Collective;
+using schedule::Schedule;
+
+// Everything but `rank` is equal on all ranks, and so is every decision taken from it.
+struct Request {
+  Collective collective = Collective::allreduce;
+  int world_size = 1;
+  int rank = 0;
+  int root = 0;                // broadcast
+  uint64_t bytes = 0;          // of the whole in the data type (Symbol kElements)
+  uint32_t pieces = 0;         // of a chunk; 0: by the chunk's size (planner)
+  uint32_t depth = 0;          // scratch pieces per peer in flight; 0: the algorithm's own
+  bool in_place = false;       // input and output are one buffer
+  bool deterministic = false;  // rank-ordered sums
+  bool block_scale = false;    // 1 bit: scales inside the records
+};
+
+struct Algorithm {
+  std::string name;  // "ring"
+  Collective collective = Collective::allreduce;
+  bool (*applies)(const Request& request) = nullptr;
+  Schedule (*build)(const Request& request) = nullptr;  // pieces > 0 by now
+};
+
+// Ring: W-1 steps to the next neighbour. Fewest bytes, one peer at a time, W-1 latencies.
+Schedule ring_allreduce(const Request& request);
+Schedule ring_reduce_scatter(const Request& request);
+Schedule ring_allgather(const Request& request);
+// Recursive doubling: everybody's whole vector, log2 W steps. For small ones.
+Schedule doubling_allreduce(const Request& request);
+// Direct: chunk j goes to rank j, which sums in rank order; results go straight to everybody.
+Schedule direct_allreduce(const Request& request);
+Schedule direct_reduce_scatter(const Request& request);
+Schedule direct_allgather(const Request& request);
+Schedule direct_alltoall(const Request& request);
+Schedule tree_broadcast(const Request& request);
+Schedule dissemination_barrier(const Request& request);
+// 1 bit, as `direct`, packed with error feedback in both halves.
+Schedule onebit_direct_allreduce(const Request& request);
+Schedule onebit_direct_reduce_scatter(const Request& request);
+Schedule onebit_direct_allgather(const Request& request);
+
+}  // namespace bitrail::algorithms
