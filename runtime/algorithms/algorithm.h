@@ -20,8 +20,9 @@ struct Request {
   int world_size = 1;
   int rank = 0;
   int root = 0;                // broadcast
-  uint64_t bytes = 0;          // of the whole in the data type (Symbol kElements)
-  uint32_t pieces = 0;         // of a chunk; 0: by the chunk's size (planner)
+  uint64_t count = 0;          // elements of the whole (Symbol kElements)
+  uint64_t bytes = 0;          // the same in the call's data type
+  uint32_t pieces = 0;         // a chunk is cut into so many; 0: by its size (planner/choose.h)
   uint32_t depth = 0;          // scratch pieces per peer in flight; 0: the algorithm's own
   bool in_place = false;       // input and output are one buffer
   bool deterministic = false;  // rank-ordered sums

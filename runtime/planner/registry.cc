@@ -1,0 +1,83 @@
+#include "runtime/planner/registry.h"
+
+#include <deque>
+#include <mutex>
+#include <utility>
+
+namespace bitrail::planner {
+
+namespace {
+
+bool always(const Request&) { return true; }
+// The order of summation in a ring or a tree is fixed too, but it is not the ranks' order.
+bool any_order(const Request& request) { return !request.deterministic; }
+bool out_of_place(const Request& request) { return !request.in_place; }
+
+struct Registry {
+  std::mutex mutex;
+  std::deque<Algorithm> algorithms = {
+      {"direct", Collective::allreduce, always, algorithms::direct_allreduce},
+      {"doubling", Collective::allreduce, any_order, algorithms::doubling_allreduce},
+      {"ring", Collective::allreduce, any_order, algorithms::ring_allreduce},
+      {"direct", Collective::reduce_scatter, always, algorithms::direct_reduce_scatter},
+      {"ring", Collective::reduce_scatter, any_order, algorithms::ring_reduce_scatter},
+      {"direct", Collective::allgather, always, algorithms::direct_allgather},
+      {"ring", Collective::allgather, always, algorithms::ring_allgather},
+      {"tree", Collective::broadcast, always, algorithms::tree_broadcast},
+      {"direct", Collective::alltoall, out_of_place, algorithms::direct_alltoall},
+      {"dissemination", Collective::barrier, always, algorithms::dissemination_barrier},
+      {"onebit_direct", Collective::onebit_allreduce, always, algorithms::onebit_direct_allreduce},
+      {"onebit_direct", Collective::onebit_reduce_scatter, always,
+       algorithms::onebit_direct_reduce_scatter},
+      {"onebit_direct", Collective::onebit_allgather, always, algorithms::onebit_direct_allgather},
+  };
+};
+
+// Made at first use and never destroyed: calls may come from other libraries' destructors.
+Registry& registry() {
+  static Registry& instance = *new Registry;
+  return instance;
+}
+
+const Algorithm* find_locked(const Registry& table, Collective collective, std::string_view name) {
+  for (const Algorithm& algorithm : table.algorithms)
+    if (algorithm.collective == collective && algorithm.name == name) return &algorithm;
+  return nullptr;
+}
+
+}  // namespace
+
+Status register_algorithm(Algorithm algorithm) {
+  if (algorithm.name.empty() || !algorithm.applies || !algorithm.build)
+    return failure(BITRAIL_ERR_INVALID_ARGUMENT,
+                   "an algorithm needs a name, a predicate and a builder (name \"{}\")",
+                   algorithm.name);
+  if (algorithm.name.find_first_of(":, \t") != std::string::npos)
+    return failure(BITRAIL_ERR_INVALID_ARGUMENT,
+                   "algorithm name \"{}\": BITRAIL_ALGO allows no colon, comma or space in it",
+                   algorithm.name);
+  Registry& table = registry();
+  const std::lock_guard<std::mutex> lock(table.mutex);
+  if (find_locked(table, algorithm.collective, algorithm.name))
+    return failure(BITRAIL_ERR_INVALID_ARGUMENT, "{} has an algorithm \"{}\" already",
+                   schedule::collective_name(algorithm.collective), algorithm.name);
+  table.algorithms.push_back(std::move(algorithm));
+  return {};
+}
+
+const Algorithm* find(Collective collective, std::string_view name) {
+  Registry& table = registry();
+  const std::lock_guard<std::mutex> lock(table.mutex);
+  return find_locked(table, collective, name);
+}
+
+std::vector<const Algorithm*> algorithms_of(Collective collective) {
+  Registry& table = registry();
+  const std::lock_guard<std::mutex> lock(table.mutex);
+  std::vector<const Algorithm*> found;
+  for (const Algorithm& algorithm : table.algorithms)
+    if (algorithm.collective == collective) found.push_back(&algorithm);
+  return found;
+}
+
+}  // namespace bitrail::planner
