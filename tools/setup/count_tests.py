@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+"""Sums up test runs: 'N passed, N failed, N skipped', counting GoogleTest cases.
+
+Reads what `meson test` left in each build directory (meson-logs/testlog.json has the verdict of
+each test program, testlog.junit.xml the cases inside GoogleTest programs). A program that is not
+GoogleTest counts as one; a program that failed although all its cases passed (a sanitizer's report
+at exit, say) or that left no cases counts as one failure.
+
+Lints and other steps come in by --step NAME=pass|fail|skip:REASON.
+With --strict a skip that the --allowed file does not name makes the exit code 1.
+"""
+import argparse
+import fnmatch
+import json
+import pathlib
+import sys
+import xml.etree.ElementTree as ElementTree
+
+FAILED = {"FAIL", "ERROR", "TIMEOUT", "INTERRUPT", "UNEXPECTEDPASS"}
+
+
+def junit_cases(path):
+    """{meson test name: [(case name, 'pass'|'fail'|'skip', reason)]} of the GoogleTest programs."""
+    cases = {}
+    if not path.exists():
+        return cases
+    for suite in ElementTree.parse(path).getroot().iter("testsuite"):
+        for case in suite.findall("testcase"):
+            outcome, reason = "pass", ""
+            if case.find("failure") is not None or case.find("error") is not None:
+                outcome = "fail"
+            elif (skipped := case.find("skipped")) is not None:
+                outcome, reason = "skip", " ".join((skipped.text or skipped.get("message", "")).split())
+            name = f"{case.get('classname')}.{case.get('name')}"
+            cases.setdefault(suite.get("name"), []).append((name, outcome, reason))
+    return cases
+
+
+def read_build(build):
+    """[(name, outcome, reason)] of one build directory's last run."""
+    logs = pathlib.Path(build) / "meson-logs"
+    junit = junit_cases(logs / "testlog.junit.xml")
+    found = []
+    for line in (logs / "testlog.json").read_text().splitlines():
+        test = json.loads(line)
+        # The log says "name" or "project:suite / name", junit "project.name.suite".
+        name = test["name"].split(" / ", 1)[-1]
+        cases = [case for suite, members in junit.items()
+                 if suite.partition(".")[2].startswith(f"{name}.") for case in members]
+        label = f"{pathlib.Path(build).name}: {name}"
+        found += [(f"{label}: {case}", outcome, reason) for case, outcome, reason in cases]
+        failed = test["result"] in FAILED
+        if failed and not any(outcome == "fail" for _, outcome, _ in cases):
+            found.append((label, "fail", test["result"].lower()))
+        elif not cases and not failed:
+            skipped = test["result"] == "SKIP"
+            reason = (test.get("stdout") or "").strip().splitlines()[-1:] if skipped else []
+            found.append((label, "skip" if skipped else "pass", "".join(reason)))
+    return found
+
+
+def read_allowed(path):
+    """[pattern] of lines 'PATTERN  # reason'; the reason is obligatory."""
+    patterns = []
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        pattern, _, reason = line.partition(" # ")
+        if not reason.strip():
+            sys.exit(f"{path}:{number}: a pattern needs ' # ' and a reason")
+        patterns.append(pattern.strip())
+    return patterns
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("builds", nargs="*", help="build directories")
+    parser.add_argument("--allowed", type=pathlib.Path, help="file of skips that are allowed")
+    parser.add_argument("--strict", action="store_true", help="other skips fail")
+    parser.add_argument("--step", action="append", default=[], metavar="NAME=OUTCOME[:REASON]")
+    options = parser.parse_args()
+
+    results = []
+    for step in options.step:
+        name, _, outcome = step.partition("=")
+        outcome, _, reason = outcome.partition(":")
+        results.append((name, outcome, reason))
+    for build in options.builds:
+        results += read_build(build)
+    allowed = read_allowed(options.allowed) if options.allowed else []
+
+    count = {"pass": 0, "fail": 0, "skip": 0}
+    surprising = 0
+    for name, outcome, reason in results:
+        count[outcome] += 1
+        if outcome == "fail":
+            print(f"FAILED   {name} {reason}".rstrip())
+        elif outcome == "skip":
+            known = any(fnmatch.fnmatch(name, pattern) for pattern in allowed)
+            surprising += not known
+            print(f"skipped  {name}: {reason}{'' if known else '  [not in allowed-skips]'}")
+    if options.strict and surprising:
+        print(f"{surprising} skips that {options.allowed} does not name: the machine has to have it all")
+    print(f"{count['pass']} passed, {count['fail']} failed, {count['skip']} skipped", flush=True)
+    return 1 if count["fail"] or not count["pass"] or (options.strict and surprising) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,19 @@
+# shellcheck shell=bash
+# The sanitizer runs of ./check, which sources this; it defines `run_tests`.
+#
+# The `bitrail` tool and the tests that start it or measure it are left out: these runs are for the
+# unit tests. UCX is not instrumented, so what only it can answer for is suppressed.
+
+sanitize_options=(-Dbuildtype=debugoptimized -Doptimization=1 -Db_lundef=false -Dtools=disabled)
+sanitize_skip=(--no-suite slow --no-suite tools --no-suite lab)
+supp=$PWD/tests/sanitizers
+
+setup_build build-asan -Db_sanitize=address,undefined "${sanitize_options[@]}"
+ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1 \
+  UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 \
+  LSAN_OPTIONS=suppressions=$supp/lsan.supp:print_suppressions=0 \
+  run_tests build-asan "${sanitize_skip[@]}" --timeout-multiplier 5
+
+setup_build build-tsan -Db_sanitize=thread "${sanitize_options[@]}"
+TSAN_OPTIONS=suppressions=$supp/tsan.supp:halt_on_error=0:second_deadlock_stack=1 \
+  run_tests build-tsan "${sanitize_skip[@]}" --timeout-multiplier 10
