@@ -28,15 +28,16 @@ struct Plan {
   const Request& request;
   Builder builder;
   CallerBuffers caller;
-  BufferId error = 0;          // the worker's, whole vector
-  BufferId server_error = 0;   // own chunk
-  BufferId scales_in = 0;      // a slot a rank, the own one too
-  BufferId verdict = 0;        // written when all flags are in
-  BufferId wire_out = 0;       // packed input, chunk j for rank j
-  BufferId wire_in = 0;        // own chunk as packed by rank p in slot p
-  BufferId server_scales = 0;  // a slot a rank
-  BufferId gather_out = 0;     // own chunk's result
-  BufferId gather_in = 0;      // chunk p's result in slot p
+  BufferId error = 0;                // the worker's, whole vector
+  BufferId server_error = 0;         // own chunk
+  BufferId scales_in = 0;            // a slot a rank, the own one too
+  BufferId verdict = 0;              // written when all flags are in
+  schedule::OperationId agreed = 0;  // the verdict
+  BufferId wire_out = 0;             // packed input, chunk j for rank j
+  BufferId wire_in = 0;              // own chunk as packed by rank p in slot p
+  BufferId server_scales = 0;        // a slot a rank
+  BufferId gather_out = 0;           // own chunk's result
+  BufferId gather_in = 0;            // chunk p's result in slot p
 
   int rank() const { return request.rank; }
   int world() const { return request.world_size; }
@@ -97,7 +98,7 @@ void agree(Plan* p, const Range& data, const Range& error) {
   exchange_slots(p, p->scales_in, p->scale_message());
   std::vector<Range> flags;
   for (uint32_t slot = 0; slot < p->chunks(); slot++) flags.push_back(all_of(p->scales_in, slot));
-  p->builder.add(schedule::kVerdict, std::move(flags), {all_of(p->verdict)});
+  p->agreed = p->builder.add(schedule::kVerdict, std::move(flags), {all_of(p->verdict)});
 }
 
 // Receives do not wait for anything: the peers' pieces find their place open.
@@ -172,7 +173,7 @@ void unpack_chunk(Plan* p, int chunk, uint32_t piece, BufferId scales) {
                                   : part(p->gather_in, chunk, p->request, piece, slot)};
   if (!p->request.block_scale) reads.push_back(all_of(scales, slot));
   p->builder.add(schedule::kUnpack, std::move(reads),
-                 {part(p->caller.output, chunk, p->request, piece)});
+                 {part(p->caller.output, chunk, p->request, piece)}, {p->agreed});
 }
 void unpack_piece(Plan* p, uint32_t piece, BufferId scales) {
   unpack_chunk(p, p->rank(), piece, scales);
