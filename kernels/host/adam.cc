@@ -1,0 +1,137 @@
+// Fused element-wise Adam steps (equations: adam.h). No MulAdd here: a contracted multiply-add
+// would change the last bit.
+#include "kernels/host/adam.h"
+
+#include <cmath>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/host/adam.cc"
+#include <hwy/foreach_target.h>  // compiles the next section once for every target
+// after foreach_target.h, as it demands
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace bitrail::kernels::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// x - lr * u with u = m / (sqrt(v) + eps) + weight_decay * x
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V Update(D d, const AdamFactors& factors, V m, V v, V x) {
+  V u = hn::Div(m, hn::Add(hn::Sqrt(v), hn::Set(d, factors.eps)));
+  if (factors.weight_decay > 0) u = hn::Add(u, hn::Mul(hn::Set(d, factors.weight_decay), x));
+  return hn::Sub(x, hn::Mul(hn::Set(d, factors.lr), u));
+}
+
+void Adam(const AdamFactors& factors, double beta1, double beta2, size_t n, const float* gradient,
+          float* m, float* v, float* x) {
+  const hn::ScalableTag<float> d;
+  const size_t lanes = hn::Lanes(d);
+  const auto keep1 = hn::Set(d, static_cast<float>(beta1));
+  const auto take1 = hn::Set(d, static_cast<float>(1 - beta1));
+  const auto keep2 = hn::Set(d, static_cast<float>(beta2));
+  const auto take2 = hn::Set(d, static_cast<float>(1 - beta2));
+  size_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    const auto g = hn::LoadU(d, gradient + i);
+    const auto m_new = hn::Add(hn::Mul(keep1, hn::LoadU(d, m + i)), hn::Mul(take1, g));
+    const auto v_new = hn::Add(hn::Mul(keep2, hn::LoadU(d, v + i)), hn::Mul(hn::Mul(take2, g), g));
+    hn::StoreU(m_new, d, m + i);
+    hn::StoreU(v_new, d, v + i);
+    hn::StoreU(Update(d, factors, m_new, v_new, hn::LoadU(d, x + i)), d, x + i);
+  }
+  AdamStepReference(factors, beta1, beta2, n - i, gradient + i, m + i, v + i, x + i);
+}
+
+void NewMomentum(double beta1, size_t n, const float* gradient, const float* m, float* out) {
+  const hn::ScalableTag<float> d;
+  const size_t lanes = hn::Lanes(d);
+  const auto keep = hn::Set(d, static_cast<float>(beta1));
+  const auto take = hn::Set(d, static_cast<float>(1 - beta1));
+  size_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    const auto old = hn::Mul(keep, hn::LoadU(d, m + i));
+    hn::StoreU(hn::Add(old, hn::Mul(take, hn::LoadU(d, gradient + i))), d, out + i);
+  }
+  MomentumReference(beta1, n - i, gradient + i, m + i, out + i);
+}
+
+void OneBitAdam(const AdamFactors& factors, size_t n, const float* values, const float* mask,
+                bool guard, float* m, const float* v, float* x) {
+  const hn::ScalableTag<float> d;
+  const size_t lanes = hn::Lanes(d);
+  size_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    auto m_new = hn::LoadU(d, values + i);
+    if (mask != nullptr) m_new = hn::Mul(m_new, hn::LoadU(d, mask + i));
+    const auto variance = hn::LoadU(d, v + i);
+    const auto old = hn::LoadU(d, x + i);
+    auto updated = Update(d, factors, m_new, variance, old);
+    if (guard) updated = hn::IfThenElse(hn::Eq(variance, hn::Zero(d)), old, updated);
+    hn::StoreU(m_new, d, m + i);
+    hn::StoreU(updated, d, x + i);
+  }
+  OneBitAdamStepReference(factors, n - i, values + i, mask == nullptr ? nullptr : mask + i, guard,
+                          m + i, v + i, x + i);
+}
+
+}  // namespace bitrail::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace bitrail::kernels {
+namespace {
+
+float UpdateOne(const AdamFactors& factors, float m, float v, float x) {
+  float u = m / (std::sqrt(v) + factors.eps);
+  if (factors.weight_decay > 0) u += factors.weight_decay * x;
+  return x - factors.lr * u;
+}
+
+}  // namespace
+
+HWY_EXPORT(Adam);
+HWY_EXPORT(NewMomentum);
+HWY_EXPORT(OneBitAdam);
+
+void AdamStep(const AdamFactors& factors, double beta1, double beta2, size_t n,
+              const float* gradient, float* m, float* v, float* x) {
+  HWY_DYNAMIC_DISPATCH(Adam)(factors, beta1, beta2, n, gradient, m, v, x);
+}
+
+void Momentum(double beta1, size_t n, const float* gradient, const float* m, float* out) {
+  HWY_DYNAMIC_DISPATCH(NewMomentum)(beta1, n, gradient, m, out);
+}
+
+void OneBitAdamStep(const AdamFactors& factors, size_t n, const float* values, const float* mask,
+                    bool guard, float* m, const float* v, float* x) {
+  HWY_DYNAMIC_DISPATCH(OneBitAdam)(factors, n, values, mask, guard, m, v, x);
+}
+
+void AdamStepReference(const AdamFactors& factors, double beta1, double beta2, size_t n,
+                       const float* gradient, float* m, float* v, float* x) {
+  const auto keep2 = static_cast<float>(beta2);
+  const auto take2 = static_cast<float>(1 - beta2);
+  for (size_t i = 0; i < n; i++) {
+    const float g = gradient[i];
+    MomentumReference(beta1, 1, &g, m + i, m + i);
+    v[i] = keep2 * v[i] + take2 * g * g;
+    x[i] = UpdateOne(factors, m[i], v[i], x[i]);
+  }
+}
+
+void MomentumReference(double beta1, size_t n, const float* gradient, const float* m, float* out) {
+  const auto keep = static_cast<float>(beta1);
+  const auto take = static_cast<float>(1 - beta1);
+  for (size_t i = 0; i < n; i++) out[i] = keep * m[i] + take * gradient[i];
+}
+
+void OneBitAdamStepReference(const AdamFactors& factors, size_t n, const float* values,
+                             const float* mask, bool guard, float* m, const float* v, float* x) {
+  for (size_t i = 0; i < n; i++) {
+    m[i] = mask == nullptr ? values[i] : values[i] * mask[i];
+    if (!guard || v[i] != 0) x[i] = UpdateOne(factors, m[i], v[i], x[i]);
+  }
+}
+
+}  // namespace bitrail::kernels
+#endif  // HWY_ONCE
