@@ -58,6 +58,7 @@ void add_options(CLI::App& app, PerfOptions* options) {
       ->transform(CLI::CheckedTransformer(scales, CLI::ignore_case));
   app.add_option("--block", options->block, "Values per scale with --scale block; 0: 4096");
   app.add_option("--json", options->json_file, "Write the rows there too (rank 0)");
+  app.add_flag("--out-of-place", options->out_of_place_only, "Leave the in-place half out");
   app.add_flag("--loop", options->loop, "Repeat the smallest size until interrupted");
   app.add_flag("--watch", options->watch,
                "After an error, wait 1 s and show that nothing wrote into the buffers");

@@ -23,6 +23,7 @@ struct PerfOptions {
   bitrail_scale_t scale = BITRAIL_SCALE_SEGMENT;
   size_t block = 0;
   std::string json_file;
+  bool out_of_place_only = false;
   bool loop = false;   // until interrupted
   bool watch = false;  // after an error: show that nothing writes into the buffers
 };

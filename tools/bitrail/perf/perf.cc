@@ -87,7 +87,7 @@ bitrail_status_t measure_size(bitrail_comm_t comm, const PerfOptions& options, s
   const Case& made = **subject;
   *row = {made.bytes, made.count, made.lossy, made.reduces, made.rooted, {}, {}};
   status = measure(comm, options, subject->get(), false, &row->out_of_place);
-  if (status != BITRAIL_OK || !made.has_in_place()) return status;
+  if (status != BITRAIL_OK || !made.has_in_place() || options.out_of_place_only) return status;
   return measure(comm, options, subject->get(), true, &row->in_place);
 }
 

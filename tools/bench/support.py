@@ -1,0 +1,60 @@
+"""What the benchmark scripts share: rows with a bar, the table, the JSON file, running programs."""
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("BUILD", ROOT / "build"))
+TOOL = BUILD / "tools" / "bitrail"
+
+median = statistics.median
+
+
+class Rows:
+    """The result: name, value, unit, bar, ok. A bar is '>= x' or '<= x', or '' for a bare figure."""
+
+    def __init__(self):
+        self.rows = []
+
+    def add(self, name, value, unit, bar=""):
+        ok = True
+        if bar:
+            relation, limit = bar.split()
+            ok = value >= float(limit) if relation == ">=" else value <= float(limit)
+        self.rows.append({"name": name, "value": value, "unit": unit, "bar": bar, "ok": ok})
+        print(f"{name:<58} {value:>10.3f} {unit:<6} {bar:<9} {'ok' if ok else 'NOT MET'}", flush=True)
+
+    @staticmethod
+    def header():
+        print(f"{'name':<58} {'value':>10} {'unit':<6} {'bar':<9} ok", flush=True)
+
+    def finish(self, path):
+        """Writes the JSON file if one is wanted; the exit code."""
+        if path:
+            pathlib.Path(path).write_text(json.dumps(self.rows, indent=1) + "\n", encoding="utf-8")
+        return 0 if self.rows and all(row["ok"] for row in self.rows) else 1
+
+
+def progress(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+def environment(**variables):
+    """The caller's environment without what a launcher or BITRAIL_ would add, plus `variables`."""
+    inherited = {name: value for name, value in os.environ.items()
+                 if not name.startswith(("BITRAIL_", "OMPI_", "PMI", "PMIX_"))}
+    inherited.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+    return inherited | {name: str(value) for name, value in variables.items()}
+
+
+def output(command, **variables):
+    """stdout of a program that has to succeed."""
+    done = subprocess.run([str(word) for word in command], env=environment(**variables), text=True,
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          check=False)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(map(str, command))}\nended with {done.returncode}:\n{done.stdout}{done.stderr}")
+    return done.stdout
