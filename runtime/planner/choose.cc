@@ -4,31 +4,17 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/config/nearest.h"
 #include "runtime/trace/log.h"
 
 namespace bitrail::planner {
 
 namespace {
 
-// Levenshtein distance.
-size_t distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); j++) row[j] = j;
-  for (size_t i = 1; i <= a.size(); i++) {
-    size_t diagonal = std::exchange(row[0], i);
-    for (size_t j = 1; j <= b.size(); j++) {
-      const size_t replaced = diagonal + (a[i - 1] != b[j - 1]);
-      diagonal = row[j];
-      row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
-    }
-  }
-  return row[b.size()];
-}
-
 // All names, the nearest first: "ring, direct".
 std::string by_nearness(std::string_view wrong, std::vector<std::string> names) {
   std::stable_sort(names.begin(), names.end(), [&](const std::string& a, const std::string& b) {
-    return distance(wrong, a) < distance(wrong, b);
+    return config::edit_distance(wrong, a) < config::edit_distance(wrong, b);
   });
   std::string list;
   for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
