@@ -52,6 +52,10 @@ class Bootstrap {
   // when a rank is lost.
   virtual Status allgather(const void* mine, size_t bytes, void* all, Deadline deadline) = 0;
 
+  // The job's secret as joined with: given, or made by rank 0 and spread by the launcher's
+  // exchange. The transport proves the same one.
+  virtual const std::string& secret() const = 0;
+
   // Liveness. event_fd() is readable when poll() has something to read; poll() never blocks.
   virtual int event_fd() const = 0;
   virtual void poll() = 0;
