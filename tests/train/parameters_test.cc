@@ -69,11 +69,28 @@ TEST(Parameters, HeadsStartOutLookingAtTheirNeighbours) {
   }
 }
 
-TEST(Parameters, PositionMaskCoversUsedRows) {
+TEST(Parameters, MomentumMask) {
   const Shape shape = TestShape();
-  const std::vector<float> mask = PositionMask(shape);
-  ASSERT_EQ(mask.size(), 512U * 128);
-  for (size_t i = 0; i < mask.size(); i++) ASSERT_EQ(mask[i], i < 128U * 128 ? 1.0F : 0.0F) << i;
+  const Layout layout = MakeLayout(shape);
+  size_t masked_segments = 0;
+  for (const Segment& segment : layout.segments) {
+    const std::vector<float> mask = MomentumMask(shape, layout, segment);
+    if (mask.empty()) continue;
+    masked_segments++;
+    ASSERT_EQ(mask.size(), segment.count) << segment.name;
+    for (size_t i = 0; i < mask.size(); i++) {
+      const bool dead = segment.offset == layout.position ? i >= 128U * 128 : i / 128 == 1;
+      ASSERT_EQ(mask[i], dead ? 0.0F : 1.0F) << segment.name << " " << i;
+    }
+  }
+  EXPECT_EQ(masked_segments, 1U + 2);  // positions, and the keys' biases of two layers
+}
+
+TEST(Parameters, NoPositionMaskWhenAllRowsAreUsed) {
+  Shape shape = TestShape();
+  shape.sequence = shape.positions;
+  const Layout layout = MakeLayout(shape);
+  EXPECT_TRUE(MomentumMask(shape, layout, layout.segments[1]).empty());
 }
 
 }  // namespace

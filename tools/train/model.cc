@@ -134,6 +134,9 @@ void Model::LayerBackward(const float* w, const LayerOffsets& o, LayerState* s, 
   attention_.Backward(s->qkv.data(), s->p.data(), branch, wide);
   LinearBackward({t, d, 3 * d}, s->norm1.data(), w + o.qkv, wide, branch, g + o.qkv,
                  g + o.qkv_bias);
+  // A bias of the keys shifts all scores of a query alike: it has no effect, and what the sum left
+  // is rounding noise that Adam would blow up to whole steps.
+  std::fill_n(g + o.qkv_bias + d, d, 0.0F);
   norm_.Backward(s->input.data(), w + o.norm1, s->mean1.data(), s->variance1.data(), branch, branch,
                  g + o.norm1);
   Add(dx_, branch, dx_.data());

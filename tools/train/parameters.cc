@@ -1,5 +1,6 @@
 #include "tools/train/parameters.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "tools/train/random.h"
@@ -128,9 +129,18 @@ std::vector<float> InitialParameters(const Shape& shape, const Layout& layout, u
   return x;
 }
 
-std::vector<float> PositionMask(const Shape& shape) {
-  std::vector<float> mask(static_cast<size_t>(shape.positions * shape.width), 0.0F);
-  FillOnes(&mask, 0, shape.sequence * shape.width);
+std::vector<float> MomentumMask(const Shape& shape, const Layout& layout, const Segment& segment) {
+  std::vector<float> mask;
+  const auto d = static_cast<size_t>(shape.width);
+  if (segment.offset == layout.position && shape.sequence < shape.positions) {
+    mask.assign(segment.count, 0.0F);
+    FillOnes(&mask, 0, shape.sequence * shape.width);
+  }
+  for (const LayerOffsets& o : layout.layers) {
+    if (segment.offset != o.qkv_bias) continue;
+    mask.assign(segment.count, 1.0F);
+    std::fill_n(mask.begin() + shape.width, d, 0.0F);
+  }
   return mask;
 }
 

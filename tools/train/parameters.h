@@ -45,9 +45,9 @@ Layout MakeLayout(const Shape& shape);
 // Start values, the same on every rank with the same seed.
 std::vector<float> InitialParameters(const Shape& shape, const Layout& layout, uint64_t seed);
 
-// 1 for the position rows that a sequence of shape.sequence uses, 0 for the rest: these never get a
-// gradient, so their variance stays 0 and a momentum that the sign code invents for them would be
-// divided by eps. (positions * D)
-std::vector<float> PositionMask(const Shape& shape);
+// The momentum mask of a segment: 0 where an element never gets a gradient, 1 elsewhere; empty when
+// all do. Such elements keep variance 0, and a momentum that the sign code invents for them would
+// be divided by eps. They are the position rows behind shape.sequence and the keys' biases.
+std::vector<float> MomentumMask(const Shape& shape, const Layout& layout, const Segment& segment);
 
 }  // namespace bitrail::train
