@@ -1,6 +1,6 @@
 #include "runtime/algorithms/parts.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace bitrail::algorithms {
 

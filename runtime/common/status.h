@@ -10,8 +10,7 @@
 #include <string>
 #include <utility>
 
-#define FMT_HEADER_ONLY 1
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace bitrail {
 

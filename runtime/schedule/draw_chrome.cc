@@ -1,5 +1,5 @@
 // The trace event format: "X" a complete event, "M" a name, "s" and "f" the two ends of an arrow.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <map>
 #include <nlohmann/json.hpp>

@@ -1,7 +1,7 @@
 // Structure, messages and order. Values: verify_values.cc.
 #include "runtime/schedule/verify.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <map>

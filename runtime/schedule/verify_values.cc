@@ -1,6 +1,6 @@
 // The verifier's run: all ranks' operations on symbolic values, sends completing only together with
 // their recvs.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <deque>

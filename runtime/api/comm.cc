@@ -1,0 +1,145 @@
+// Communicators: joining, leaving, what they know of themselves.
+#include "runtime/api/comm.h"
+
+#include <cstring>
+
+#include "runtime/api/result.h"
+#include "runtime/trace/log.h"
+
+namespace bitrail::api {
+namespace {
+
+constexpr size_t kLeastOptions = offsetof(bitrail_comm_options_t, timeout_ms) + sizeof(int64_t);
+
+Status check_options(const bitrail_comm_options_t* options) {
+  if (options == nullptr) return {};
+  if (options->struct_size < kLeastOptions)
+    return failure(BITRAIL_ERR_INVALID_ARGUMENT,
+                   "bitrail_comm_options_t.struct_size is {}, at least {} expected",
+                   options->struct_size, kLeastOptions);
+  return {};
+}
+
+// An allocation that a caller's environment asks for in vain is found here, not in the first call.
+Status check_settings(const config::Settings& settings) {
+  return planner::check_algo(settings.algo);
+}
+
+int ranks_per_node(const config::Settings& settings, int world_size) {
+  if (settings.ranks_per_node > 0) return static_cast<int>(settings.ranks_per_node);
+  // With an emulated link and nobody saying otherwise every rank is a node of its own, as in the
+  // test lab.
+  return settings.link_mbps > 0 || settings.link_us > 0 ? 1 : world_size;
+}
+
+Status create(bitrail_comm* comm, const bitrail_comm_options_t* options) {
+  BITRAIL_TRY(check_options(options));
+  BITRAIL_TRY(config::load(&comm->settings));
+  BITRAIL_TRY(check_settings(comm->settings));
+  BITRAIL_TRY(bootstrap::detect(options, comm->settings, &comm->world));
+  log::set_rank(comm->world.rank);
+  comm->timeout_ms = options != nullptr && options->timeout_ms > 0 ? options->timeout_ms
+                                                                   : comm->settings.timeout_ms;
+  const Deadline deadline = Deadline::in_ms(comm->timeout_ms);
+  if (comm->world.size > 1)
+    BITRAIL_TRY(
+        bootstrap::Bootstrap::join(comm->world, comm->settings, deadline, &comm->bootstrap));
+  transport::Options transport_options;
+  transport_options.identity = {
+      .secret = comm->bootstrap != nullptr ? comm->bootstrap->secret() : comm->world.secret,
+      .job_id = comm->world.job_id,
+      .rank = comm->world.rank};
+  transport_options.link_mbps = comm->settings.link_mbps;
+  transport_options.link_us = comm->settings.link_us;
+  transport_options.world_size = comm->world.size;
+  transport_options.ranks_per_node = ranks_per_node(comm->settings, comm->world.size);
+  transport_options.bind_address = comm->settings.interface;
+  std::unique_ptr<transport::Context> context;
+  BITRAIL_TRY(transport::open(comm->settings.transport, transport_options, &context));
+  return start(comm, std::move(context), deadline);
+}
+
+}  // namespace
+
+Status start(bitrail_comm* comm, std::unique_ptr<transport::Context> context, Deadline deadline) {
+  comm->transport = context->name();
+  comm->engine =
+      std::make_unique<engine::Engine>(std::move(context), comm->bootstrap.get(), comm->world.rank,
+                                       comm->world.size, comm->timeout_ms);
+  BITRAIL_TRY(comm->engine->start(deadline));
+  log::info("rank {} of {} by {}, transport {}", comm->world.rank, comm->world.size,
+            comm->world.launcher, comm->transport);
+  return {};
+}
+
+}  // namespace bitrail::api
+
+using bitrail::Status;
+using bitrail::api::guarded;
+
+extern "C" {
+
+bitrail_status_t bitrail_comm_create(bitrail_comm_t* comm, const bitrail_comm_options_t* options) {
+  return guarded([&]() -> Status {
+    if (comm == nullptr) return Status(BITRAIL_ERR_INVALID_ARGUMENT, "comm is NULL");
+    *comm = nullptr;
+    auto made = std::make_unique<bitrail_comm>();
+    Status status = bitrail::api::create(made.get(), options);
+    if (!status.ok()) {
+      // Whatever is wrong here may keep the others waiting: tell them if there is a way.
+      if (made->bootstrap != nullptr)
+        made->bootstrap->report({made->world.rank, status.code(), status.text()});
+      return status;
+    }
+    *comm = made.release();
+    return {};
+  });
+}
+
+bitrail_status_t bitrail_comm_destroy(bitrail_comm_t comm) {
+  return guarded([&]() -> Status {
+    if (comm != nullptr && comm->engine != nullptr) comm->engine->stop();
+    delete comm;
+    return {};
+  });
+}
+
+bitrail_status_t bitrail_comm_abort(bitrail_comm_t comm, const char* reason) {
+  return guarded([&]() -> Status {
+    if (comm == nullptr) return Status(BITRAIL_ERR_INVALID_ARGUMENT, "comm is NULL");
+    comm->engine->abort(
+        {comm->world.rank, BITRAIL_ERR_ABORTED,
+         fmt::format("rank {} aborted{}{}", comm->world.rank, reason != nullptr ? ": " : "",
+                     reason != nullptr ? reason : "")});
+    return {};
+  });
+}
+
+int bitrail_comm_rank(bitrail_comm_t comm) { return comm == nullptr ? -1 : comm->world.rank; }
+int bitrail_comm_world_size(bitrail_comm_t comm) { return comm == nullptr ? -1 : comm->world.size; }
+const char* bitrail_comm_transport(bitrail_comm_t comm) {
+  return comm == nullptr ? "" : comm->transport.c_str();
+}
+const char* bitrail_comm_launcher(bitrail_comm_t comm) {
+  return comm == nullptr ? "" : comm->world.launcher.c_str();
+}
+
+bitrail_status_t bitrail_comm_counters(bitrail_comm_t comm, bitrail_counters_t* counters) {
+  return guarded([&]() -> Status {
+    if (comm == nullptr || counters == nullptr || counters->struct_size < sizeof(*counters))
+      return Status(BITRAIL_ERR_INVALID_ARGUMENT,
+                    "comm or counters is NULL, or counters->struct_size is not set");
+    const bitrail::engine::Totals& totals = comm->engine->totals();
+    counters->calls = totals.calls;
+    counters->raw_bytes = totals.raw_bytes;
+    counters->wire_bytes_sent = totals.sent_bytes;
+    counters->wire_bytes_received = totals.received_bytes;
+    counters->messages_sent = totals.messages;
+    counters->refused = totals.refused;
+    counters->failures = totals.failures;
+    counters->time_ns = totals.time_ns;
+    return {};
+  });
+}
+
+}  // extern "C"

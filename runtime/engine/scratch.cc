@@ -1,0 +1,53 @@
+#include "runtime/engine/scratch.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace bitrail::engine {
+namespace {
+
+constexpr uint64_t kHugePage = uint64_t{2} << 20;
+
+}  // namespace
+
+Scratch::~Scratch() {
+  for (const Block& block : free_) std::free(block.data);
+}
+
+Scratch::Block Scratch::take(uint64_t bytes) {
+  if (bytes == 0) return {};
+  {
+    std::lock_guard lock(mutex_);
+    auto best = free_.end();  // the smallest that fits
+    for (auto it = free_.begin(); it != free_.end(); ++it)
+      if (it->bytes >= bytes && (best == free_.end() || it->bytes < best->bytes)) best = it;
+    if (best == free_.end() && !free_.empty()) {  // none: grow the largest
+      best = std::max_element(free_.begin(), free_.end(),
+                              [](const Block& a, const Block& b) { return a.bytes < b.bytes; });
+      std::free(best->data);
+      free_.erase(best);
+      best = free_.end();
+    }
+    if (best != free_.end()) {
+      const Block block = *best;
+      free_.erase(best);
+      return block;
+    }
+  }
+  const uint64_t align = bytes >= kHugePage ? kHugePage : 64;
+  const uint64_t size = (bytes + align - 1) / align * align;
+  void* data = std::aligned_alloc(align, size);
+  if (data == nullptr) return {};
+  if (align == kHugePage) ::madvise(data, size, MADV_HUGEPAGE);  // advice: failing changes nothing
+  return {static_cast<std::byte*>(data), size};
+}
+
+void Scratch::give(Block block) {
+  if (block.data == nullptr) return;
+  std::lock_guard lock(mutex_);
+  free_.push_back(block);
+}
+
+}  // namespace bitrail::engine
