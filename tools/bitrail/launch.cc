@@ -30,8 +30,9 @@ namespace {
 using bootstrap::UniqueFd;
 
 constexpr int kFailed = 125, kTimedOut = 124;
-constexpr int kKillMs = 2000;  // between SIGTERM and SIGKILL
-constexpr int kDrainMs = 500;  // for output of processes that outlive their rank
+constexpr int kKillMs = 2000;   // between SIGTERM and SIGKILL
+constexpr int kDecideMs = 200;  // from a first failure to the verdict on who was first
+constexpr int kDrainMs = 500;   // for output of processes that outlive their rank
 constexpr size_t kMaxLine = 65'536;
 
 // One of a rank's two outputs.
@@ -75,6 +76,7 @@ class Job {
   void on_signal(const signalfd_siginfo& info);
   void reap();
   void on_exit(Rank* rank, int status);
+  void decide();
   void relay(Rank* rank, Stream* stream);
   void end_rest(int signal);
   bool anybody_runs() const;
@@ -88,9 +90,10 @@ class Job {
   // port, while rank 0 may listen there (both set SO_REUSEADDR).
   UniqueFd rendezvous_;
   sigset_t old_mask_{};
-  Deadline timeout_, end_, kill_;  // job's time; SIGTERM to the rest; SIGKILL to the rest
-  int code_ = 0;                   // first failure
-  int stopped_by_ = 0;             // signal that told us to stop
+  Deadline timeout_, decide_, end_, kill_;  // job's time; SIGTERM to the rest; SIGKILL to the rest
+  int code_ = 0;                            // first failure
+  int culprit_ = -1, culprit_status_ = 0;   // who failed first, until decide()
+  int stopped_by_ = 0;                      // signal that told us to stop
 };
 
 Status Job::reserve_rendezvous() {
@@ -221,33 +224,41 @@ void Job::relay(Rank* rank, Stream* stream) {
   if (end) stream->fd.reset();
 }
 
+int code_of(int status) {
+  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
 void Job::on_exit(Rank* rank, int status) {
-  const int code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-  if (code != 0) (void)kill(-rank->pid, SIGTERM);  // what it may have left behind
+  if (code_of(status) != 0) (void)kill(-rank->pid, SIGTERM);  // what it may have left behind
   rank->pid = -1;
-  if (code == 0 || code_ != 0) return;
-  code_ = code;
+  if (code_of(status) == 0 || code_ != 0) return;
+  // The first to fail; but a rank killed at the same time is why the others failed, and the system
+  // closes its sockets, which they see, before it reports its end.
+  if (culprit_ < 0 || (WIFSIGNALED(status) && !WIFSIGNALED(culprit_status_))) {
+    culprit_ = rank->number;
+    culprit_status_ = status;
+  }
+  if (decide_.at_ns == INT64_MAX) decide_ = Deadline::in_ms(kDecideMs);
+}
+
+void Job::decide() {
+  decide_ = {};
+  if (culprit_ < 0 || code_ != 0) return;
+  code_ = code_of(culprit_status_);
   if (stopped_by_ != 0) return;
-  const std::string how = WIFSIGNALED(status)
-                              ? fmt::format("was ended by signal {} ({})", WTERMSIG(status),
-                                            strsignal(WTERMSIG(status)))
-                              : fmt::format("exited with {}", code);
-  say(fmt::format("rank {} {}; ending the others", rank->number, how));
+  const int signal = WIFSIGNALED(culprit_status_) ? WTERMSIG(culprit_status_) : 0;
+  const std::string how =
+      signal != 0 ? fmt::format("was ended by signal {} ({})", signal, strsignal(signal))
+                  : fmt::format("exited with {}", code_);
+  say(fmt::format("rank {} {}{}", culprit_, how, anybody_runs() ? "; ending the others" : ""));
   end_ = Deadline::in_ms(static_cast<int64_t>(options_.grace_s * 1000));
 }
 
-// Of those that ended since the last look a killed one comes first: the others most likely failed
-// because of it.
 void Job::reap() {
-  std::vector<std::pair<Rank*, int>> ended;
   for (Rank& rank : ranks_) {
     int status = 0;
-    if (rank.pid > 0 && waitpid(rank.pid, &status, WNOHANG) == rank.pid) {
-      ended.emplace_back(&rank, status);
-    }
+    if (rank.pid > 0 && waitpid(rank.pid, &status, WNOHANG) == rank.pid) on_exit(&rank, status);
   }
-  std::ranges::stable_partition(ended, [](const auto& one) { return WIFSIGNALED(one.second); });
-  for (const auto& [rank, status] : ended) on_exit(rank, status);
 }
 
 void Job::on_signal(const signalfd_siginfo& info) {
@@ -264,7 +275,8 @@ void Job::turn() {
   for (const Rank& rank : ranks_) {
     for (const Stream& stream : rank.streams) polled.push_back({stream.fd.get(), POLLIN, 0});
   }
-  const int sleep_ms = std::min({timeout_.left_ms(1000), end_.left_ms(1000), kill_.left_ms(1000)});
+  const int sleep_ms = std::min(
+      {timeout_.left_ms(1000), decide_.left_ms(1000), end_.left_ms(1000), kill_.left_ms(1000)});
   (void)::poll(polled.data(), polled.size(), sleep_ms);
   size_t at = 1;
   for (Rank& rank : ranks_) {
@@ -274,6 +286,7 @@ void Job::turn() {
   }
   signalfd_siginfo info;
   while (read(signals_.get(), &info, sizeof info) == sizeof info) on_signal(info);
+  if (decide_.passed()) decide();
   if (timeout_.passed() && code_ == 0) {
     say(fmt::format("{} s are over; ending the job", options_.timeout_s));
     code_ = kTimedOut;
@@ -299,6 +312,7 @@ int Job::run() {
     end_ = Deadline::in_ms(0);
   }
   while (anybody_runs()) turn();
+  decide();
   timeout_ = end_ = kill_ = {};
   const Deadline drained = Deadline::in_ms(kDrainMs);
   while (anybody_talks() && !drained.passed()) {
