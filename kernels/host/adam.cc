@@ -14,10 +14,11 @@ HWY_BEFORE_NAMESPACE();
 namespace bitrail::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// x - lr * u with u = m / (sqrt(v) + eps) + weight_decay * x
+// x - lr * u with u = m / (sqrt(v) + eps) + weight_decay * x; guard: no momentum where v == 0.
 template <class D, class V = hn::Vec<D>>
-HWY_INLINE V Update(D d, const AdamFactors& factors, V m, V v, V x) {
+HWY_INLINE V Update(D d, const AdamFactors& factors, bool guard, V m, V v, V x) {
   V u = hn::Div(m, hn::Add(hn::Sqrt(v), hn::Set(d, factors.eps)));
+  if (guard) u = hn::IfThenZeroElse(hn::Eq(v, hn::Zero(d)), u);
   if (factors.weight_decay > 0) u = hn::Add(u, hn::Mul(hn::Set(d, factors.weight_decay), x));
   return hn::Sub(x, hn::Mul(hn::Set(d, factors.lr), u));
 }
@@ -37,7 +38,7 @@ void Adam(const AdamFactors& factors, double beta1, double beta2, size_t n, cons
     const auto v_new = hn::Add(hn::Mul(keep2, hn::LoadU(d, v + i)), hn::Mul(hn::Mul(take2, g), g));
     hn::StoreU(m_new, d, m + i);
     hn::StoreU(v_new, d, v + i);
-    hn::StoreU(Update(d, factors, m_new, v_new, hn::LoadU(d, x + i)), d, x + i);
+    hn::StoreU(Update(d, factors, false, m_new, v_new, hn::LoadU(d, x + i)), d, x + i);
   }
   AdamStepReference(factors, beta1, beta2, n - i, gradient + i, m + i, v + i, x + i);
 }
@@ -63,12 +64,9 @@ void OneBitAdam(const AdamFactors& factors, size_t n, const float* values, const
   for (; i + lanes <= n; i += lanes) {
     auto m_new = hn::LoadU(d, values + i);
     if (mask != nullptr) m_new = hn::Mul(m_new, hn::LoadU(d, mask + i));
-    const auto variance = hn::LoadU(d, v + i);
-    const auto old = hn::LoadU(d, x + i);
-    auto updated = Update(d, factors, m_new, variance, old);
-    if (guard) updated = hn::IfThenElse(hn::Eq(variance, hn::Zero(d)), old, updated);
     hn::StoreU(m_new, d, m + i);
-    hn::StoreU(updated, d, x + i);
+    const auto x_old = hn::LoadU(d, x + i);
+    hn::StoreU(Update(d, factors, guard, m_new, hn::LoadU(d, v + i), x_old), d, x + i);
   }
   OneBitAdamStepReference(factors, n - i, values + i, mask == nullptr ? nullptr : mask + i, guard,
                           m + i, v + i, x + i);
@@ -81,8 +79,8 @@ HWY_AFTER_NAMESPACE();
 namespace bitrail::kernels {
 namespace {
 
-float UpdateOne(const AdamFactors& factors, float m, float v, float x) {
-  float u = m / (std::sqrt(v) + factors.eps);
+float UpdateOne(const AdamFactors& factors, bool guard, float m, float v, float x) {
+  float u = guard && v == 0 ? 0.0f : m / (std::sqrt(v) + factors.eps);
   if (factors.weight_decay > 0) u += factors.weight_decay * x;
   return x - factors.lr * u;
 }
@@ -115,7 +113,7 @@ void AdamStepReference(const AdamFactors& factors, double beta1, double beta2, s
     const float g = gradient[i];
     MomentumReference(beta1, 1, &g, m + i, m + i);
     v[i] = keep2 * v[i] + take2 * g * g;
-    x[i] = UpdateOne(factors, m[i], v[i], x[i]);
+    x[i] = UpdateOne(factors, false, m[i], v[i], x[i]);
   }
 }
 
@@ -129,7 +127,7 @@ void OneBitAdamStepReference(const AdamFactors& factors, size_t n, const float* 
                              const float* mask, bool guard, float* m, const float* v, float* x) {
   for (size_t i = 0; i < n; i++) {
     m[i] = mask == nullptr ? values[i] : values[i] * mask[i];
-    if (!guard || v[i] != 0) x[i] = UpdateOne(factors, m[i], v[i], x[i]);
+    x[i] = UpdateOne(factors, guard, m[i], v[i], x[i]);
   }
 }
 

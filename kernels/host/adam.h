@@ -19,8 +19,9 @@ void AdamStep(const AdamFactors& factors, double beta1, double beta2, size_t n,
 // out = beta1*m + (1-beta1)*g. out may equal m.
 void Momentum(double beta1, size_t n, const float* gradient, const float* m, float* out);
 // Compression phase after the exchange: m = values * mask (mask null: ones), then the update with v
-// untouched. Elements with v == 0 never had a gradient: when `guard` is set their x stays (the
-// momentum is stored all the same).
+// untouched. Elements with v == 0 never had a gradient, and m / eps would throw their x far away:
+// when `guard` is set, u = 0 for them before the weight decay (the momentum is stored all the
+// same). values may equal m.
 void OneBitAdamStep(const AdamFactors& factors, size_t n, const float* values, const float* mask,
                     bool guard, float* m, const float* v, float* x);
 

@@ -106,19 +106,23 @@ TEST_P(Adam, OneElementByHand) {
   EXPECT_FLOAT_EQ(x, 2.0f - 0.1f * (0.75f / std::sqrt(0.4375f) + 1.0f));
 }
 
-TEST_P(Adam, GuardKeepsParametersThatNeverHadAGradient) {
-  Guarded<float> values(100, 0), m(100, 0), v(100, 0), x(100, 0);
-  for (size_t i = 0; i < 100; i++) {
-    values[i] = 1;
-    m[i] = 0;
-    v[i] = i % 2 == 0 ? 0.0f : 4.0f;
-    x[i] = 3;
-  }
-  kernels::OneBitAdamStep(Factors(0.01f), 100, values.data(), nullptr, true, m.data(), v.data(),
-                          x.data());
-  for (size_t i = 0; i < 100; i++) {
-    EXPECT_EQ(m[i], 1.0f);
-    EXPECT_EQ(x[i] == 3.0f, i % 2 == 0);
+TEST_P(Adam, GuardLeavesParametersThatNeverHadAGradientToTheDecay) {
+  for (const float weight_decay : {0.0f, 0.5f}) {
+    Guarded<float> values(100, 0), m(100, 0), v(100, 0), x(100, 0);
+    for (size_t i = 0; i < 100; i++) {
+      values[i] = 1;
+      m[i] = 0;
+      v[i] = i % 2 == 0 ? 0.0f : 4.0f;
+      x[i] = 3;
+    }
+    const AdamFactors factors{0.5f, 0.9f, 0.999f, 0.0f, weight_decay};
+    kernels::OneBitAdamStep(factors, 100, values.data(), nullptr, true, m.data(), v.data(),
+                            x.data());
+    for (size_t i = 0; i < 100; i++) {
+      EXPECT_EQ(m[i], 1.0f);
+      const float u = (i % 2 == 0 ? 0.0f : 0.5f) + weight_decay * 3;
+      EXPECT_EQ(x[i], 3 - 0.5f * u);
+    }
   }
 }
 
