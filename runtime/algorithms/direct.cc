@@ -13,7 +13,6 @@
 
 namespace bitrail::algorithms {
 
-using schedule::Buffer;
 using schedule::Builder;
 using schedule::kElements;
 using schedule::kReduce;
@@ -78,6 +77,7 @@ void scatter_piece(Plan* p, uint32_t piece) {
 
 void reduce_piece(Plan* p, uint32_t piece) {
   std::vector<Range> sources;
+  sources.reserve(static_cast<size_t>(p->request.world_size));
   for (int from = 0; from < p->request.world_size; from++)
     sources.push_back(from == p->request.rank ? part(p->caller.input, from, p->request, piece)
                                               : received(*p, from, piece));

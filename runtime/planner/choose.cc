@@ -23,6 +23,7 @@ std::string by_nearness(std::string_view wrong, std::vector<std::string> names) 
 
 Status unknown_collective(std::string_view name) {
   std::vector<std::string> names;
+  names.reserve(schedule::kCollectives);
   for (int i = 0; i < schedule::kCollectives; i++)
     names.emplace_back(collective_name(static_cast<Collective>(i)));
   return failure(BITRAIL_ERR_CONFIG,

@@ -28,7 +28,11 @@ class Run {
  public:
   Run(const std::vector<Schedule>& ranks, const Binding& binding, const Promise* promise,
       std::vector<std::string>* problems)
-      : ranks_(ranks), binding_(binding), promise_(promise), problems_(*problems) {}
+      : ranks_(ranks),
+        binding_(binding),
+        promise_(promise),
+        problems_(*problems),
+        signals_(promise && promise->collective == Collective::barrier) {}
 
   void run();
 
@@ -54,6 +58,8 @@ class Run {
   void write(Id id, const Range& range, const std::vector<Value>& values);
   void write_all(Id id, const Range& range, Value value);
   void reduce(Id id);
+  void hear(Id id);             // what is known at the begin of an operation
+  void tell(Id send, Id recv);  // a message brings what its sender knew
   void check_outputs(size_t rank);
   void check_element(size_t rank, BufferId buffer, uint64_t at, Value expected);
   void check_heard(size_t rank);
@@ -73,6 +79,7 @@ class Run {
   const Binding& binding_;
   const Promise* promise_;
   std::vector<std::string>& problems_;
+  const bool signals_;  // a barrier: who has heard of whom is the result
   ValueTable table_;
   std::vector<RankState> states_;
   std::map<std::tuple<int, int, uint32_t>, OperationId> sends_, recvs_;  // from, to, message
@@ -230,6 +237,22 @@ void Run::transfer(Id send, Id recv) {
   if (!at(recv).writes.empty()) write(recv, at(recv).writes[0], values);
 }
 
+void Run::hear(Id id) {
+  RankState& state = states_[id.rank];
+  std::vector<bool>& heard = state.heard[id.operation];
+  heard.assign(ranks_.size(), false);
+  heard[id.rank] = true;
+  for (OperationId before : at(id).after)
+    for (size_t r = 0; r < heard.size(); r++)
+      if (state.heard[before][r]) heard[r] = true;
+}
+
+void Run::tell(Id send, Id recv) {
+  const std::vector<bool>& told = states_[send.rank].heard[send.operation];
+  for (size_t r = 0; r < told.size(); r++)
+    if (told[r]) states_[recv.rank].heard[recv.operation][r] = true;
+}
+
 void Run::run() {
   states_.resize(ranks_.size());
   for (size_t rank = 0; rank < ranks_.size(); rank++) set_up(rank);
@@ -238,12 +261,7 @@ void Run::run() {
     queue_.pop_front();
     RankState& state = states_[id.rank];
     state.ready[id.operation] = true;
-    std::vector<bool>& heard = state.heard[id.operation];
-    heard.assign(ranks_.size(), false);
-    heard[id.rank] = true;
-    for (OperationId before : at(id).after)
-      for (size_t r = 0; r < heard.size(); r++)
-        if (state.heard[before][r]) heard[r] = true;
+    if (signals_) hear(id);
     const Meaning meaning = at(id).kind->meaning;
     if (meaning != Meaning::send && meaning != Meaning::recv) {
       execute(id);
@@ -257,9 +275,7 @@ void Run::run() {
     const Id send = meaning == Meaning::send ? id : partner;
     const Id recv = meaning == Meaning::send ? partner : id;
     transfer(send, recv);
-    const std::vector<bool>& told = states_[send.rank].heard[send.operation];
-    for (size_t r = 0; r < told.size(); r++)
-      if (told[r]) states_[recv.rank].heard[recv.operation][r] = true;
+    if (signals_) tell(send, recv);
     complete(send);
     complete(recv);
   }
