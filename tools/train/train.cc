@@ -53,7 +53,8 @@ void AddOptimizerOptions(CLI::App* app, TrainOptions* o) {
   app->add_option("--weight-decay", o->weight_decay, "of matrices and embeddings, decoupled")
       ->capture_default_str();
   app->add_flag("--mask,!--no-mask", o->mask,
-                "zero the exchanged momentum of parameters that never get a gradient [on]");
+                "zero the exchanged momentum of parameters that never get a gradient [on]; "
+                "without, the last line shows where 1-bit Adam throws them");
 }
 
 void AddRunOptions(CLI::App* app, TrainOptions* o) {
