@@ -39,6 +39,12 @@ void Consume(void* user, size_t segment, size_t begin, size_t count, const float
                           state.m.data() + at, state.v.data() + at, state.params + at);
 }
 
+// What the C API returned, with its text.
+Status Checked(bitrail_status_t code) {
+  if (code == BITRAIL_OK) return {};
+  return {code, bitrail_last_error()};
+}
+
 Status Run(OneBitAdam& onebit, Exchange& exchange) {
   bitrail_onebit_call_t call = {};
   call.struct_size = sizeof call;
@@ -46,8 +52,7 @@ Status Run(OneBitAdam& onebit, Exchange& exchange) {
   call.produce = Produce;
   call.consume = Consume;
   call.user = &exchange;
-  const bitrail_status_t code = bitrail_onebit_allreduce(onebit.errors.get(), &call, nullptr);
-  return code == BITRAIL_OK ? Status() : Status(code, bitrail_last_error());
+  return Checked(bitrail_onebit_allreduce(onebit.errors.get(), &call, nullptr));
 }
 
 // One rank: the local momentum is the result.
@@ -73,9 +78,9 @@ Status MakeErrors(const bitrail_optimizer_options_t& options, const State& state
   layout.norm = options.norm;
   layout.block = options.block;
   bitrail_error_state_t errors = nullptr;
-  const bitrail_status_t code = bitrail_error_state_create(&errors, onebit->comm, &layout);
+  BITRAIL_TRY(Checked(bitrail_error_state_create(&errors, onebit->comm, &layout)));
   onebit->errors.reset(errors);
-  return code == BITRAIL_OK ? Status() : Status(code, bitrail_last_error());
+  return {};
 }
 
 }  // namespace
