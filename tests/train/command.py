@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+"""`bitrail train` as a process, alone and with several ranks, on a small model. See
+tests/tools/support.py.
+"""
+import json
+import pathlib
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tools"))
+from support import TOOL, Ranks, environment, main, require, run  # noqa: E402
+
+SMALL = ("--layers", 1, "--width", 32, "--heads", 2, "--seq", 32, "--batch", 2, "--eval", 2)
+
+
+def corpus(folder):
+    """A file of a few words in random order: a text with something to learn, the same every time."""
+    draw = random.Random(5)
+    words = "the quick brown fox jumps over a lazy dog and runs into dark woods".split()
+    path = pathlib.Path(folder, "words.txt")
+    path.write_text(" ".join(draw.choice(words) for _ in range(12000)), encoding="ascii")
+    return path
+
+
+def train(ranks, folder, *options):
+    """(exit code, stdout, stderr, step records, summary or None)"""
+    path = pathlib.Path(folder, "steps.json")
+    launch = (TOOL, "launch", "-n", ranks, "--") if ranks > 1 else ()
+    code, out, err = run(*launch, TOOL, "train", *SMALL, "--corpus", corpus(folder), "--json", path,
+                         *options)
+    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    summary = lines.pop()["summary"] if lines and "summary" in lines[-1] else None
+    return code, out, err, lines, summary
+
+
+def refusals():
+    with tempfile.TemporaryDirectory() as folder:
+        binary = pathlib.Path(folder, "binary")
+        binary.write_bytes(bytes(range(256)) * 200)
+        empty = pathlib.Path(folder, "empty")
+        empty.touch()
+        words = corpus(folder)
+        for options, reason in (
+                (("--corpus", "/no/such/file"), "/no/such/file"),
+                (("--corpus", empty), "is empty"),
+                (("--corpus", binary), "not text"),
+                (("--corpus", folder), "is a folder"),
+                (("--corpus", words, "--width", 30, "--heads", 4), "--width"),
+                (("--corpus", words, "--steps", "many"), "--steps"),
+                (("--corpus", words, "--steps", 0), "--steps"),
+                (("--corpus", words, "--optimizer", "sgd"), "onebit-adam"),
+                (("--corpus", words, "--lerning-rate", 1), "--lerning-rate"),
+                (("--corpus", words, "--steps", 1, "--json", "/no/such/steps"), "/no/such/steps")):
+            code, _, err = run(TOOL, "train", *options)
+            require(code > 0, f"{options} is refused")
+            require(reason in err, f"the text about {options} says {reason}")
+
+
+def learns():
+    """One rank gets well below the entropy of the letters."""
+    with tempfile.TemporaryDirectory() as folder:
+        code, _, _, steps, summary = train(1, folder, "--steps", 300)
+    require(code == 0 and len(steps) == 300, "300 steps")
+    require(summary["final_loss"] < summary["unigram_entropy"] - 0.3, "the model learned")
+    require(summary["held_out_loss"] < summary["unigram_entropy"] - 0.3, "and generalises")
+    require(all(step["wire_bytes"] == 0 for step in steps), "one rank sends nothing")
+
+
+def repeats():
+    """The same seed, the same losses; another seed, others."""
+    with tempfile.TemporaryDirectory() as folder:
+        first, again, other = (
+            [step["loss"] for step in train(1, folder, "--steps", 5, "--seed", seed)[3]]
+            for seed in (1, 1, 2))
+    require(first == again and first != other, "losses follow from the seed")
+
+
+def four_ranks():
+    with tempfile.TemporaryDirectory() as folder:
+        code, out, _, steps, summary = train(4, folder, "--optimizer", "onebit-adam", "--steps", 8,
+                                             "--freeze-step", 3)
+    require(code == 0, "four ranks train")
+    require(all(line.startswith("[0]") for line in out.splitlines()), "only rank 0 prints")
+    require([step["step"] for step in steps] == list(range(1, 9)), "one record a step")
+    require([step["phase"] for step in steps] == ["full"] * 3 + ["compressed"] * 5,
+            "three steps in full precision")
+    for step in steps:
+        require(abs(step["compute_ms"] + step["comm_ms"] - step["step_ms"]) < 1e-6, "times add up")
+    full, compressed = steps[0]["wire_bytes"], steps[-1]["wire_bytes"]
+    # A ring's 2 * 3/4 of the gradient; the small tensors' scales weigh much in a small model.
+    require(0.99 < full / (4 * summary["parameters"] * 1.5) < 1.01, "full precision: 4 bytes a value")
+    require(full / compressed > 20, "compressed: about 1 bit a value")
+    require(summary["world_size"] == 4 and summary["compressed"]["steps"] == 5, "summary")
+
+
+def mask():
+    """Position rows without gradient stay where they are with the mask and fly away without."""
+    moved = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for option in ("--mask", "--no-mask"):
+            code, _, _, _, summary = train(2, folder, "--optimizer", "onebit-adam", "--steps", 6,
+                                           "--freeze-step", 3, option)
+            require(code == 0, f"{option} trains")
+            moved[option] = summary["unused_positions_moved"]
+    require(moved["--mask"] == 0 and moved["--no-mask"] > 1, f"rows moved: {moved}")
+
+
+def interrupt():
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder, "steps.json")
+        command = (TOOL, "launch", "-n", 2, "--", TOOL, "train", *SMALL, "--corpus", corpus(folder),
+                   "--json", path, "--steps", 1000000)
+        with subprocess.Popen([str(word) for word in command], env=environment(), text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE) as job:
+            while "step 1/" not in job.stdout.readline():
+                require(job.poll() is None, "the job starts")
+            job.send_signal(signal.SIGINT)
+            out, err = job.communicate(timeout=60)
+        print(out, err)
+        require(job.returncode != 0, "an interrupted job does not exit 0")
+        require("interrupted after step" in err, "the text says what happened")
+        steps = [json.loads(line)["step"] for line in path.read_text(encoding="utf-8").splitlines()]
+        require(steps == list(range(1, len(steps) + 1)) and steps, "what was done is on record")
+
+
+def killed():
+    with tempfile.TemporaryDirectory() as folder:
+        with Ranks(3, TOOL, "train", *SMALL, "--corpus", corpus(folder), "--steps", 1000000,
+                   BITRAIL_TIMEOUT_MS=20000) as ranks:
+            while "step 1/" not in ranks.first_line(0):
+                pass
+            ranks.kill(1)
+            results = ranks.finish()
+    for rank in (0, 2):
+        code, _, err = results[rank]
+        require(code == 1, f"rank {rank} fails")
+        require("rank 1" in err, f"rank {rank} names the lost rank")
+
+
+if __name__ == "__main__":
+    main(globals())
