@@ -51,17 +51,16 @@ int main() {
 
     for (int step = 1; step <= kSteps; step++) {
       float loss = batch_gradient(truth, w, &own, &gradient);
+      const uint64_t before = comm.counters().wire_bytes_sent;
       // Before the freeze the optimizer wants the mean gradient; after it exchanges by itself.
       if (optimizer.wants_mean()) comm.allreduce(std::span(gradient), BITRAIL_AVG);
-      const uint64_t before = comm.counters().wire_bytes_sent;
       optimizer.step(gradient);
       const uint64_t sent = comm.counters().wire_bytes_sent - before;
       if (step % 50 != 0) continue;
       comm.allreduce(std::span(&loss, 1), BITRAIL_AVG);
       if (comm.rank() == 0)
-        std::printf("step %3d  loss %.4f  %s, step() sent %llu bytes\n", step,
-                    static_cast<double>(loss), optimizer.frozen() ? "1 bit" : "full",
-                    static_cast<unsigned long long>(sent));
+        std::printf("step %3d  loss %.4f  %s, sent %llu bytes\n", step, static_cast<double>(loss),
+                    optimizer.frozen() ? "1 bit" : "full", static_cast<unsigned long long>(sent));
     }
     return 0;
   } catch (const bitrail::Error& error) {

@@ -1,7 +1,7 @@
 #include "tools/bitrail/info.h"
 
 #include <bitrail/bitrail.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/sysinfo.h>
 #include <unistd.h>
 

@@ -1,6 +1,6 @@
 #include "tools/bitrail/libraries.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <hwy/highway.h>
 #include <hwy/targets.h>
 #include <openssl/crypto.h>

@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
 """Sums up test runs: 'N passed, N failed, N skipped', counting GoogleTest cases.
 
-Reads what `meson test` left in each build directory (meson-logs/testlog.json has the verdict of
-each test program, testlog.junit.xml the cases inside GoogleTest programs). A program that is not
-GoogleTest counts as one; a program that failed although all its cases passed (a sanitizer's report
-at exit, say) or that left no cases counts as one failure.
+Reads what `meson test` left in each build directory: meson-logs/testlog.json has the verdict and the
+output of each test program. A program that is not GoogleTest counts as one; a program that failed
+although all its cases passed (a sanitizer's report at exit, say) counts as one failure.
 
 Lints and other steps come in by --step NAME=pass|fail|skip:REASON.
 With --strict a skip that the --allowed file does not name makes the exit code 1.
@@ -13,48 +12,43 @@ import argparse
 import fnmatch
 import json
 import pathlib
+import re
 import sys
-import xml.etree.ElementTree as ElementTree
 
+OUTCOMES = {"OK": "pass", "FAILED": "fail", "SKIPPED": "skip"}
 FAILED = {"FAIL", "ERROR", "TIMEOUT", "INTERRUPT", "UNEXPECTEDPASS"}
 
 
-def junit_cases(path):
-    """{meson test name: [(case name, 'pass'|'fail'|'skip', reason)]} of the GoogleTest programs."""
-    cases = {}
-    if not path.exists():
-        return cases
-    for suite in ElementTree.parse(path).getroot().iter("testsuite"):
-        for case in suite.findall("testcase"):
-            outcome, reason = "pass", ""
-            if case.find("failure") is not None or case.find("error") is not None:
-                outcome = "fail"
-            elif (skipped := case.find("skipped")) is not None:
-                outcome, reason = "skip", " ".join((skipped.text or skipped.get("message", "")).split())
-            name = f"{case.get('classname')}.{case.get('name')}"
-            cases.setdefault(suite.get("name"), []).append((name, outcome, reason))
+def gtest_cases(output):
+    """[(case name, 'pass'|'fail'|'skip', reason)] from what a GoogleTest program printed."""
+    cases, said = [], []
+    for line in output.splitlines():
+        ended = re.match(r"\[ +(OK|FAILED|SKIPPED) +\] (\S+\.[^\s,]+).* \(\d+ ms\)$", line)
+        if ended:
+            # Before a skip stand the place and the reason.
+            reason = " ".join(said[1:]) if ended[1] == "SKIPPED" else ""
+            cases.append((ended[2], OUTCOMES[ended[1]], reason))
+        said = [] if ended or line.startswith("[ RUN") else said + [line.strip()]
     return cases
 
 
 def read_build(build):
     """[(name, outcome, reason)] of one build directory's last run."""
-    logs = pathlib.Path(build) / "meson-logs"
-    junit = junit_cases(logs / "testlog.junit.xml")
+    log = pathlib.Path(build) / "meson-logs" / "testlog.json"
     found = []
-    for line in (logs / "testlog.json").read_text().splitlines():
+    for line in log.read_text(encoding="utf-8").splitlines():
         test = json.loads(line)
-        # The log says "name" or "project:suite / name", junit "project.name.suite".
-        name = test["name"].split(" / ", 1)[-1]
-        cases = [case for suite, members in junit.items()
-                 if suite.partition(".")[2].startswith(f"{name}.") for case in members]
-        label = f"{pathlib.Path(build).name}: {name}"
+        # The log says "name" or "project:suite / name".
+        label = f"{pathlib.Path(build).name}: {test['name'].split(' / ', 1)[-1]}"
+        output = test.get("stdout") or ""
+        cases = gtest_cases(output)
         found += [(f"{label}: {case}", outcome, reason) for case, outcome, reason in cases]
         failed = test["result"] in FAILED
         if failed and not any(outcome == "fail" for _, outcome, _ in cases):
             found.append((label, "fail", test["result"].lower()))
         elif not cases and not failed:
             skipped = test["result"] == "SKIP"
-            reason = (test.get("stdout") or "").strip().splitlines()[-1:] if skipped else []
+            reason = output.strip().splitlines()[-1:] if skipped else []
             found.append((label, "skip" if skipped else "pass", "".join(reason)))
     return found
 

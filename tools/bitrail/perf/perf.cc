@@ -1,7 +1,7 @@
 #include "tools/bitrail/perf/perf.h"
 
 #include <bitrail/bitrail.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <chrono>
 #include <cstdio>

@@ -1,6 +1,6 @@
 #include "tools/bitrail/perf/report.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cstdio>
 #include <string>
