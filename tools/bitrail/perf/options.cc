@@ -30,11 +30,14 @@ void add_options(CLI::App& app, PerfOptions* options) {
       ->check(CLI::IsMember(
           {"allreduce", "reduce_scatter", "allgather", "broadcast", "alltoall", "sendrecv"}));
   app.add_option("-b,--minbytes", options->min_bytes, "Smallest size, with K, M or G (1024)")
-      ->transform(CLI::AsSizeValue(false));
+      ->transform(CLI::AsSizeValue(false))
+      ->option_text("SIZE");
   app.add_option("-e,--maxbytes", options->max_bytes, "Largest size")
-      ->transform(CLI::AsSizeValue(false));
+      ->transform(CLI::AsSizeValue(false))
+      ->option_text("SIZE");
   auto* step = app.add_option("-i,--stepbytes", options->step_bytes, "Add this much each time")
-                   ->transform(CLI::AsSizeValue(false));
+                   ->transform(CLI::AsSizeValue(false))
+                   ->option_text("SIZE");
   app.add_option("-f,--stepfactor", options->step_factor, "Or multiply by this")
       ->check(CLI::Range(2, 1 << 20))
       ->excludes(step);
@@ -46,16 +49,19 @@ void add_options(CLI::App& app, PerfOptions* options) {
                  "Calls back to back in one iteration; 0: enough for about 0.2 ms")
       ->check(CLI::Range(0, 1000000));
   app.add_option("-d,--datatype", options->type, "Type of an element")
-      ->transform(CLI::CheckedTransformer(types(), CLI::ignore_case));
+      ->transform(CLI::CheckedTransformer(types(), CLI::ignore_case))
+      ->option_text("float|half|bfloat16|double|int32|int64|uint8");
   app.add_option("-o,--op", options->op, "Reduction")
-      ->transform(CLI::CheckedTransformer(ops(), CLI::ignore_case));
+      ->transform(CLI::CheckedTransformer(ops(), CLI::ignore_case))
+      ->option_text("sum|min|max|avg");
   app.add_option("-r,--root", options->root, "Root of a broadcast");
   app.add_option("-c,--check", options->check, "Compare the results with what they must be (0, 1)");
   app.add_option("--algo", options->algo,
                  "Algorithm (as BITRAIL_ALGO for this collective); `onebit`: 1 bit a value with "
                  "error feedback, for allreduce, reduce_scatter and allgather");
-  app.add_option("--scale", options->scale, "Scales of the 1-bit collective: segment or block")
-      ->transform(CLI::CheckedTransformer(scales, CLI::ignore_case));
+  app.add_option("--scale", options->scale, "Scales of the 1-bit collective")
+      ->transform(CLI::CheckedTransformer(scales, CLI::ignore_case))
+      ->option_text("segment|block");
   app.add_option("--block", options->block, "Values per scale with --scale block; 0: 4096");
   app.add_option("--json", options->json_file, "Write the rows there too (rank 0)");
   app.add_flag("--out-of-place", options->out_of_place_only, "Leave the in-place half out");
