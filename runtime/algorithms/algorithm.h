@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "runtime/schedule/builder.h"
@@ -32,8 +33,9 @@ struct Request {
 struct Algorithm {
   std::string name;  // "ring"
   Collective collective = Collective::allreduce;
-  bool (*applies)(const Request& request) = nullptr;
-  Schedule (*build)(const Request& request) = nullptr;  // pieces > 0 by now
+  // Called at set-up only, so that modules may bind data to them.
+  std::function<bool(const Request& request)> applies;
+  std::function<Schedule(const Request& request)> build;  // pieces > 0 by now
 };
 
 // Ring: W-1 steps to the next neighbour. Fewest bytes, one peer at a time, W-1 latencies.

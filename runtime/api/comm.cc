@@ -3,6 +3,8 @@
 
 #include <cstring>
 
+#include "runtime/api/counters.h"
+#include "runtime/api/module.h"
 #include "runtime/api/result.h"
 #include "runtime/trace/log.h"
 
@@ -20,22 +22,12 @@ Status check_options(const bitrail_comm_options_t* options) {
   return {};
 }
 
-// An allocation that a caller's environment asks for in vain is found here, not in the first call.
-Status check_settings(const config::Settings& settings) {
-  return planner::check_algo(settings.algo);
-}
-
-int ranks_per_node(const config::Settings& settings, int world_size) {
-  if (settings.ranks_per_node > 0) return static_cast<int>(settings.ranks_per_node);
-  // With an emulated link and nobody saying otherwise every rank is a node of its own, as in the
-  // test lab.
-  return settings.link_mbps > 0 || settings.link_us > 0 ? 1 : world_size;
-}
-
 Status create(bitrail_comm* comm, const bitrail_comm_options_t* options) {
   BITRAIL_TRY(check_options(options));
   BITRAIL_TRY(config::load(&comm->settings));
-  BITRAIL_TRY(check_settings(comm->settings));
+  // What cannot work is said now, not in the first call.
+  BITRAIL_TRY(load_modules(comm->settings.algo_path));
+  BITRAIL_TRY(planner::check_algo(comm->settings.algo));
   BITRAIL_TRY(bootstrap::detect(options, comm->settings, &comm->world));
   log::set_rank(comm->world.rank);
   comm->timeout_ms = options != nullptr && options->timeout_ms > 0 ? options->timeout_ms
@@ -52,7 +44,7 @@ Status create(bitrail_comm* comm, const bitrail_comm_options_t* options) {
   transport_options.link_mbps = comm->settings.link_mbps;
   transport_options.link_us = comm->settings.link_us;
   transport_options.world_size = comm->world.size;
-  transport_options.ranks_per_node = ranks_per_node(comm->settings, comm->world.size);
+  transport_options.ranks_per_node = static_cast<int>(comm->settings.ranks_per_node);
   transport_options.bind_address = comm->settings.interface;
   std::unique_ptr<transport::Context> context;
   BITRAIL_TRY(transport::open(comm->settings.transport, transport_options, &context));
@@ -98,7 +90,10 @@ bitrail_status_t bitrail_comm_create(bitrail_comm_t* comm, const bitrail_comm_op
 
 bitrail_status_t bitrail_comm_destroy(bitrail_comm_t comm) {
   return guarded([&]() -> Status {
-    if (comm != nullptr && comm->engine != nullptr) comm->engine->stop();
+    if (comm != nullptr && comm->engine != nullptr) {
+      comm->engine->stop();
+      bitrail::api::write_counters(*comm);
+    }
     delete comm;
     return {};
   });
