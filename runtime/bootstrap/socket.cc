@@ -114,14 +114,15 @@ Status accept_from(int listener, UniqueFd* socket) {
 }
 
 void tune(int fd, int64_t timeout_ms) {
-  const int timeout = static_cast<int>(std::clamp<int64_t>(timeout_ms, 1000, 86'400'000));
-  const int quarter = std::clamp(timeout / 4000, 1, 3600);  // seconds: idle, then three probes
+  // Seconds: the first probe after one quarter of silence, one more each quarter, the end after
+  // three; so a silent host is known before a collective runs into the timeout itself.
+  const int quarter = static_cast<int>(std::clamp<int64_t>(timeout_ms / 4000, 1, 3600));
   set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
   set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
   set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, quarter);
   set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, quarter);
-  set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, 3);
-  set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, timeout);
+  set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, 2);
+  set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, quarter * 2750);
 }
 
 }  // namespace bitrail::bootstrap

@@ -41,8 +41,8 @@ Status connect_to(const Address& address, Deadline deadline, UniqueFd* socket);
 // *socket stays empty when nobody is waiting.
 Status accept_from(int listener, UniqueFd* socket);
 
-// Small messages at once; a host that stays silent for about timeout_ms counts as gone (keepalive
-// probes and TCP_USER_TIMEOUT). What the system refuses of this is left out.
+// Small messages at once; a host that stays silent for about three quarters of timeout_ms counts as
+// gone (keepalive probes and TCP_USER_TIMEOUT). What the system refuses of this is left out.
 void tune(int fd, int64_t timeout_ms);
 
 }  // namespace bitrail::bootstrap

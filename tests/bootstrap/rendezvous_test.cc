@@ -13,7 +13,7 @@ using test::join_all;
 using test::world_of;
 
 constexpr int kLongMs = 30'000;
-constexpr int kShortMs = 1'500;  // for starts that have to run into it
+constexpr int kShortMs = 1'000;  // for starts that have to run into it
 
 std::vector<World> worlds_of(int size) {
   std::vector<World> worlds;
