@@ -75,7 +75,7 @@ def table(f):
     lines = [
         "",
         f"{f['ranks']} ranks, {f['parameters']:,} parameters, {f['steps']} steps, "
-        f"{f['link_mbps']:.0f} Mbit/s a rank, unigram entropy {f['unigram_entropy']:.3f} nat",
+        f"{f['link_mbps']:.1f} Mbit/s a rank, unigram entropy {f['unigram_entropy']:.3f} nat",
         "",
         row("", "Adam", "1-bit Adam", "1-bit Adam"),
         row("", "", f"steps 1..{full_steps}", f"steps {full_steps + 1}.."),
