@@ -52,7 +52,7 @@ INSTANTIATE_TEST_SUITE_P(, Ranks, ::testing::Values(1, 2, 3, 4),
 // Beyond Adam's 8 bytes: 4 a padded element for the worker errors, 4 / W for the server errors.
 TEST_P(Ranks, MemoryIsWhatItSays) {
   const auto world = static_cast<size_t>(GetParam());
-  const size_t quantum = world * std::lcm(world, size_t{8});
+  const size_t quantum = std::max(world * std::lcm(world, size_t{8}), size_t{1});
   size_t padded = 0;
   for (const size_t count : {SmallModel::kFirst, SmallModel::kSecond}) {
     padded += (count + quantum - 1) / quantum * quantum;
