@@ -22,6 +22,7 @@ class EmulatedContext : public Context {
     }
   }
   ~EmulatedContext() override {
+    link_->closed = true;
     for (EmulatedSender* sender : link_->senders) sender->hand_over_all();
   }
 

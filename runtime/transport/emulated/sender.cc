@@ -38,6 +38,7 @@ void EmulatedSender::hand_over_all() {
 Status EmulatedSender::isend(const void* data, size_t bytes, uint64_t tag, uint32_t cookie,
                              Memory* memory, Request* request, bool* accepted) {
   *accepted = false;
+  if (link_->closed) return failure(BITRAIL_ERR_BROKEN, "the transport context was closed");
   if (messages_.size() >= kMaxWaiting) return {};
   request->done = false;
   request->status = BITRAIL_OK;

@@ -21,6 +21,7 @@ struct Link {
   std::vector<EmulatedSender*> senders;
   size_t turn = 0;     // round robin over senders
   size_t waiting = 0;  // messages in all senders
+  bool closed = false;
 
   // Reserves what the card has time for and hands over what has arrived; how many messages.
   int serve();

@@ -339,7 +339,7 @@ int64_t Worker::next_timer_ns() const {
 void Worker::poison(const std::string& why) {
   if (!broken_.ok()) return;
   broken_ = failure(BITRAIL_ERR_BROKEN, "{}", why);
-  log::warn("{}", why);
+  log::info("{}", why);
 }
 
 // UCX wants a failed endpoint to be closed, and not from within its callback.
