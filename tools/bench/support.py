@@ -14,22 +14,23 @@ median = statistics.median
 
 
 class Rows:
-    """The result: name, value, unit, bar, ok. A bar is '>= x' or '<= x', or '' for a bare figure."""
+    """The result: name, value, unit, bar, ok. A figure has no bar, or one it has to reach ('>= x') or
+    not to exceed ('<= x')."""
 
     def __init__(self):
         self.rows = []
 
     def add(self, name, value, unit, bar=""):
-        ok = True
+        ok, limit = True, None
         if bar:
-            relation, limit = bar.split()
-            ok = value >= float(limit) if relation == ">=" else value <= float(limit)
-        self.rows.append({"name": name, "value": value, "unit": unit, "bar": bar, "ok": ok})
-        print(f"{name:<58} {value:>10.3f} {unit:<6} {bar:<9} {'ok' if ok else 'NOT MET'}", flush=True)
+            relation, limit = bar.split()[0], float(bar.split()[1])
+            ok = value >= limit if relation == ">=" else value <= limit
+        self.rows.append({"name": name, "value": value, "unit": unit, "bar": limit, "ok": ok})
+        print(f"{name:<62} {value:>9.3f} {unit:<5} {bar:<8} {'ok' if ok else 'NOT MET'}", flush=True)
 
     @staticmethod
     def header():
-        print(f"{'name':<58} {'value':>10} {'unit':<6} {'bar':<9} ok", flush=True)
+        print(f"{'name':<62} {'value':>9} {'':<5} {'bar':<8} ok", flush=True)
 
     def finish(self, path):
         """Writes the JSON file if one is wanted; the exit code."""
