@@ -22,7 +22,7 @@ class Corpus : public testing::Test {
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
   std::string Write(const std::string& name, const std::string& content) {
-    const std::string path = folder_ + "/" + name;
+    std::string path = folder_ + "/" + name;
     std::ofstream(path, std::ios::binary) << content;
     return path;
   }

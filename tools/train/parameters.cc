@@ -33,8 +33,9 @@ void FillOnes(std::vector<float>* x, size_t offset, int64_t count) {
 // Radians a position of the wave that features 2i and 2i + 1 carry: evenly spaced over (0, pi).
 double Rate(const Shape& shape, int64_t feature) {
   constexpr double kPi = 3.141592653589793;
-  const auto waves = static_cast<double>(shape.width / 2);
-  return kPi * (static_cast<double>(feature / 2) + 0.5) / waves;
+  const int64_t waves = shape.width / 2;
+  const int64_t wave = feature / 2;
+  return kPi * (static_cast<double>(wave) + 0.5) / static_cast<double>(waves);
 }
 
 // Start values of the position embedding: sine and cosine waves (after Vaswani et al. 2017). With
