@@ -3,17 +3,20 @@
 #include "runtime/engine/engine.h"
 
 #include <poll.h>
+#include <sched.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <cstring>
 
 #include "runtime/trace/log.h"
+#include "runtime/transport/host_id.h"
 
 namespace bitrail::engine {
 namespace {
 
-constexpr int kNapMs = 1;                // background thread while callers do the work
+constexpr int kSpinsAlone = 200, kSpinsShared = 10;  // rounds before the core is given away
+constexpr int kNapMs = 1;                            // background thread while callers do the work
 constexpr int64_t kQuietNs = 2'000'000;  // after a call: no sleeping on events for so long
 constexpr int kSleepMs = 100;            // longest sleep of the background thread
 constexpr int64_t kNameTheLostNs = 1'000'000'000;  // grace for the bootstrap to name a lost rank
@@ -41,21 +44,38 @@ Status Engine::start(Deadline deadline) {
     return failure(BITRAIL_ERR_SYSTEM, "rank {}: eventfd: {}", rank_, std::strerror(errno));
   event_fd_ = context_->event_fd();
   if (world_size_ > 1) {
-    transport::Handle own[2];
-    BITRAIL_TRY(mesh_.listen(&own[0]));
-    BITRAIL_TRY(point_mesh_.listen(&own[1]));
-    std::vector<transport::Handle> all(static_cast<size_t>(world_size_) * 2);
-    BITRAIL_TRY(bootstrap_->allgather(own, sizeof(own), all.data(), deadline));
-    std::vector<transport::Handle> first, second;
-    for (size_t i = 0; i < all.size(); i += 2) {
-      first.push_back(all[i]);
-      second.push_back(all[i + 1]);
+    struct Introduction {
+      transport::Handle collective, point;
+      transport::HostId host;
+    };
+    Introduction own;
+    BITRAIL_TRY(mesh_.listen(&own.collective));
+    BITRAIL_TRY(point_mesh_.listen(&own.point));
+    own.host = transport::host_id();
+    std::vector<Introduction> all(static_cast<size_t>(world_size_));
+    BITRAIL_TRY(bootstrap_->allgather(&own, sizeof(own), all.data(), deadline));
+    std::vector<transport::Handle> collective, point;
+    int here = 0;
+    for (const Introduction& other : all) {
+      collective.push_back(other.collective);
+      point.push_back(other.point);
+      here += other.host == own.host ? 1 : 0;
     }
-    mesh_.set_handles(std::move(first));
-    point_mesh_.set_handles(std::move(second));
+    mesh_.set_handles(std::move(collective));
+    point_mesh_.set_handles(std::move(point));
+    choose_spins(here);
   }
   thread_ = std::thread([this] { background(); });
   return {};
+}
+
+// Looking again costs nothing where every rank has a core; elsewhere it takes the core from whoever
+// is waited for.
+void Engine::choose_spins(int ranks_here) {
+  cpu_set_t cpus;
+  CPU_ZERO(&cpus);
+  const bool known = ::sched_getaffinity(0, sizeof(cpus), &cpus) == 0;
+  spins_ = known && ranks_here <= CPU_COUNT(&cpus) ? kSpinsAlone : kSpinsShared;
 }
 
 void Engine::stop() {

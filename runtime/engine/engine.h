@@ -109,6 +109,7 @@ class Engine {
   bool adopt_failure();  // takes over what the bootstrap learned; true when failed
 
   void background();
+  void choose_spins(int ranks_here);
   void wake();
 
   std::unique_ptr<transport::Context> context_;
@@ -135,6 +136,7 @@ class Engine {
   std::atomic<int> callers_{0};  // threads that want or have the lock for a synchronous call
   std::atomic<int64_t> last_call_ns_{0};
   int event_fd_ = -1;  // the context's
+  int spins_ = 10;     // rounds without an event before the core is given away
   int wake_fd_ = -1;
   std::thread thread_;
 };

@@ -11,7 +11,6 @@ namespace {
 
 // A few quick looks catch a message that is just arriving; then the core belongs to others (several
 // ranks share it); what takes longer is slept for.
-constexpr int kSpins = 10;
 constexpr int64_t kYieldNs = 60'000;
 constexpr int64_t kLongestSleepNs = 2'000'000;
 constexpr int64_t kLookAroundNs = 1'000'000;  // between looks at failures and deadlines
@@ -46,9 +45,9 @@ class Inside {
 
 // Nothing happened `rounds` times in a row.
 void Engine::idle(int rounds, int64_t* since_ns) {
-  if (rounds < kSpins) return;
+  if (rounds < spins_) return;
   const int64_t now = now_ns();
-  if (rounds == kSpins) *since_ns = now;
+  if (rounds == spins_) *since_ns = now;
   if (now - *since_ns < kYieldNs) {
     ::sched_yield();
     return;
