@@ -29,6 +29,7 @@ Schedule composed(int rank, int world, uint32_t second_call_messages) {
 
 std::vector<Schedule> composed_world(int world, uint32_t second_call_messages) {
   std::vector<Schedule> ranks;
+  ranks.reserve(static_cast<size_t>(world));
   for (int rank = 0; rank < world; rank++)
     ranks.push_back(composed(rank, world, second_call_messages));
   return ranks;
