@@ -321,7 +321,9 @@ Status Meeting::gather_all() {
   while (members_.size() + 1 < static_cast<size_t>(world_.size)) {
     if (deadline_.passed()) return nobody_missing(here);
     BITRAIL_TRY(step(deadline_));
-    for (Guest& guest : std::exchange(arrived_, {})) {
+    while (!arrived_.empty()) {  // those behind a failing one stay, to be told
+      Guest guest = std::move(arrived_.back());
+      arrived_.pop_back();
       BITRAIL_TRY(enlist(std::move(guest), &here));
     }
   }
