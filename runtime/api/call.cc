@@ -52,8 +52,7 @@ Status begin(bitrail_comm* comm, Compiled* compiled, const void* send, void* rec
 Status end(Call* call, Status status) {
   if (call->run != nullptr) call->compiled->give(call->run);
   call->comm->engine->scratch().give(call->scratch);
-  if (status.ok())
-    call->comm->engine->totals().raw_bytes.fetch_add(call->raw_bytes, std::memory_order_relaxed);
+  if (status.ok()) call->comm->engine->totals().raw_bytes.add(call->raw_bytes);
   if (call->state != nullptr) finish_onebit(call->state, status);
   return status;
 }

@@ -125,14 +125,14 @@ bitrail_status_t bitrail_comm_counters(bitrail_comm_t comm, bitrail_counters_t* 
       return Status(BITRAIL_ERR_INVALID_ARGUMENT,
                     "comm or counters is NULL, or counters->struct_size is not set");
     const bitrail::engine::Totals& totals = comm->engine->totals();
-    counters->calls = totals.calls;
-    counters->raw_bytes = totals.raw_bytes;
-    counters->wire_bytes_sent = totals.sent_bytes;
-    counters->wire_bytes_received = totals.received_bytes;
-    counters->messages_sent = totals.messages;
-    counters->refused = totals.refused;
-    counters->failures = totals.failures;
-    counters->time_ns = totals.time_ns;
+    counters->calls = totals.calls.load();
+    counters->raw_bytes = totals.raw_bytes.load();
+    counters->wire_bytes_sent = totals.sent_bytes.load();
+    counters->wire_bytes_received = totals.received_bytes.load();
+    counters->messages_sent = totals.messages.load();
+    counters->refused = totals.refused.load();
+    counters->failures = totals.failures.load();
+    counters->time_ns = totals.time_ns();
     return {};
   });
 }

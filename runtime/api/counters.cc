@@ -26,7 +26,7 @@ void write_counters(const bitrail_comm& comm) {
                                        {"messages_sent", totals.messages.load()},
                                        {"refused", totals.refused.load()},
                                        {"failures", totals.failures.load()},
-                                       {"time_ns", totals.time_ns.load()}};
+                                       {"time_ns", totals.time_ns()}};
   // One write in append mode: lines of several ranks do not mix.
   const std::string text = line.dump() + "\n";
   FILE* file = std::fopen(path.c_str(), "a");

@@ -89,8 +89,8 @@ void Engine::post(Run* run, uint32_t id) {
     status = mesh_.sender(step.peer)->isend(data, span.bytes, tag, program.signature, nullptr,
                                             &request, &accepted);
     if (accepted) {
-      totals_.sent_bytes.fetch_add(span.bytes, std::memory_order_relaxed);
-      totals_.messages.fetch_add(1, std::memory_order_relaxed);
+      totals_.sent_bytes.add(span.bytes);
+      totals_.messages.add(1);
     }
   } else {
     transport::Buffer buffer;
@@ -174,7 +174,7 @@ void Engine::take_completed(Run* run, uint32_t id) {
                     fmt::format("{} bytes came, {} were expected", request.received[0], expected));
       return;
     }
-    totals_.received_bytes.fetch_add(expected, std::memory_order_relaxed);
+    totals_.received_bytes.add(expected);
   }
   step_done(run, id);
 }
@@ -236,11 +236,11 @@ int Engine::advance(Run* run) {
 void Engine::end_run(Run* run) {
   runs_.erase(std::remove(runs_.begin(), runs_.end(), run), runs_.end());
   if (run->refused) {
-    totals_.refused.fetch_add(1, std::memory_order_relaxed);
+    totals_.refused.add(1);
   } else if (!run->status.ok()) {
-    totals_.failures.fetch_add(1, std::memory_order_relaxed);
+    totals_.failures.add(1);
   } else {
-    totals_.calls.fetch_add(1, std::memory_order_relaxed);
+    totals_.calls.add(1);
   }
   if (run->on_done) run->on_done(*run);
   run->done.store(true, std::memory_order_release);

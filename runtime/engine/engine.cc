@@ -17,9 +17,8 @@ namespace {
 
 constexpr int kSpinsAlone = 200, kSpinsShared = 10;  // rounds before the core is given away
 constexpr int kNapMs = 1;                            // background thread while callers do the work
-constexpr int64_t kQuietNs = 2'000'000;  // after a call: no sleeping on events for so long
-constexpr int kSleepMs = 100;            // longest sleep of the background thread
-constexpr int64_t kNameTheLostNs = 1'000'000'000;  // grace for the bootstrap to name a lost rank
+constexpr int kSleepMs = 100;                        // longest sleep of the background thread
+constexpr int64_t kNameTheLostNs = 1'000'000'000;    // grace for the bootstrap to name a lost rank
 
 }  // namespace
 
@@ -156,6 +155,7 @@ void Engine::fail(const bootstrap::Failure& failure, bool tell) {
 // Works whenever no caller is inside. While callers come and go it only naps, so that it neither
 // fights for the lock nor makes every message of a peer ring a bell.
 void Engine::background() {
+  uint64_t seen_inside = 0;
   while (!stopping_) {
     if (bootstrap_ != nullptr) bootstrap_->poll();
     int timeout_ms = kNapMs;
@@ -163,7 +163,9 @@ void Engine::background() {
     if (callers_.load() == 0) {
       std::unique_lock lock(mutex_, std::try_to_lock);
       if (lock.owns_lock()) {
-        const bool quiet = now_ns() - last_call_ns_.load() > kQuietNs;
+        const uint64_t time_inside = totals_.inside_ticks.load();
+        const bool quiet = time_inside == seen_inside;  // no call since the last nap
+        seen_inside = time_inside;
         if (!adopt_failure()) {
           int idle_rounds = 0;
           while (callers_.load() == 0 && !stopping_ && idle_rounds < 64) {

@@ -20,14 +20,10 @@
 #include "runtime/engine/mesh.h"
 #include "runtime/engine/run.h"
 #include "runtime/engine/scratch.h"
+#include "runtime/engine/totals.h"
 #include "runtime/transport/transport.h"
 
 namespace bitrail::engine {
-
-struct Totals {
-  std::atomic<uint64_t> calls{0}, raw_bytes{0}, sent_bytes{0}, received_bytes{0}, messages{0};
-  std::atomic<uint64_t> refused{0}, failures{0}, time_ns{0};
-};
 
 // One point-to-point message; see engine/point_to_point.cc.
 struct Transfer {
@@ -134,9 +130,8 @@ class Engine {
 
   std::atomic<bool> stopping_{false};
   std::atomic<int> callers_{0};  // threads that want or have the lock for a synchronous call
-  std::atomic<int64_t> last_call_ns_{0};
-  int event_fd_ = -1;  // the context's
-  int spins_ = 10;     // rounds without an event before the core is given away
+  int event_fd_ = -1;            // the context's
+  int spins_ = 10;               // rounds without an event before the core is given away
   int wake_fd_ = -1;
   std::thread thread_;
 };

@@ -31,14 +31,13 @@ int Engine::advance(Transfer* transfer) {
     transfer->posted = true;
     transfer->progressed = true;
     if (transfer->send) {
-      totals_.sent_bytes.fetch_add(transfer->bytes, std::memory_order_relaxed);
-      totals_.messages.fetch_add(1, std::memory_order_relaxed);
+      totals_.sent_bytes.add(transfer->bytes);
+      totals_.messages.add(1);
     }
   }
   if (!transfer->request.done) return 0;
   if (transfer->request.status == BITRAIL_OK) {
-    if (!transfer->send)
-      totals_.received_bytes.fetch_add(transfer->request.received[0], std::memory_order_relaxed);
+    if (!transfer->send) totals_.received_bytes.add(transfer->request.received[0]);
     end_transfer(transfer, {});
   } else if (transfer->request.status == BITRAIL_ERR_MISMATCH) {
     // A message too long for its receive concerns these two ranks only.
@@ -55,7 +54,7 @@ int Engine::advance(Transfer* transfer) {
 
 void Engine::end_transfer(Transfer* transfer, Status status) {
   transfers_.erase(std::remove(transfers_.begin(), transfers_.end(), transfer), transfers_.end());
-  if (!status.ok()) totals_.failures.fetch_add(1, std::memory_order_relaxed);
+  if (!status.ok()) totals_.failures.add(1);
   transfer->status = std::move(status);
   transfer->done.store(true, std::memory_order_release);
 }

@@ -11,34 +11,34 @@ namespace {
 
 // A few quick looks catch a message that is just arriving; then the core belongs to others (several
 // ranks share it); what takes longer is slept for.
-constexpr int64_t kYieldNs = 60'000;
+constexpr int64_t kYieldNs = 400'000;
 constexpr int64_t kLongestSleepNs = 2'000'000;
 constexpr int64_t kLookAroundNs = 1'000'000;  // between looks at failures and deadlines
 constexpr int64_t kMismatchAfterNs =
     50'000'000;  // without progress: look for calls that do not match
 
-// Marks a thread as being inside, so that the background thread stays out of its way.
+// Marks a thread as being inside, so that the background thread stays out of its way, and counts
+// its time.
 class Inside {
  public:
-  Inside(std::atomic<int>* callers, std::atomic<int64_t>* last_call_ns, std::mutex* mutex)
-      : callers_(callers), last_call_ns_(last_call_ns), mutex_(mutex), begin_ns_(now_ns()) {
+  Inside(std::atomic<int>* callers, std::mutex* mutex, Totals* totals)
+      : callers_(callers), mutex_(mutex), totals_(totals), begin_(ticks()) {
     callers_->fetch_add(1);
     mutex_->lock();
   }
   ~Inside() {
+    totals_->inside_ticks.add(ticks() - begin_);
     mutex_->unlock();
-    last_call_ns_->store(now_ns(), std::memory_order_relaxed);
     callers_->fetch_sub(1);
   }
   Inside(const Inside&) = delete;
   Inside& operator=(const Inside&) = delete;
-  int64_t begin_ns() const { return begin_ns_; }
 
  private:
   std::atomic<int>* callers_;
-  std::atomic<int64_t>* last_call_ns_;
   std::mutex* mutex_;
-  int64_t begin_ns_;
+  Totals* totals_;
+  uint64_t begin_;
 };
 
 }  // namespace
@@ -88,17 +88,15 @@ void Engine::drive_until(Done done) {
 }
 
 Status Engine::execute(Run* run) {
-  Inside inside(&callers_, &last_call_ns_, &mutex_);
+  const Inside inside(&callers_, &mutex_, &totals_);
   BITRAIL_TRY(start_run(run));
   drive_until([run] { return run->done.load(std::memory_order_relaxed); });
-  totals_.time_ns.fetch_add(static_cast<uint64_t>(now_ns() - inside.begin_ns()),
-                            std::memory_order_relaxed);
   return run->status;
 }
 
 Status Engine::launch(Run* run) {
   {
-    Inside inside(&callers_, &last_call_ns_, &mutex_);
+    const Inside inside(&callers_, &mutex_, &totals_);
     BITRAIL_TRY(start_run(run));
   }
   wake();
@@ -107,17 +105,15 @@ Status Engine::launch(Run* run) {
 
 Status Engine::finish(Run* run) {
   if (!run->done.load(std::memory_order_acquire)) {
-    Inside inside(&callers_, &last_call_ns_, &mutex_);
+    const Inside inside(&callers_, &mutex_, &totals_);
     drive_until([run] { return run->done.load(std::memory_order_relaxed); });
-    totals_.time_ns.fetch_add(static_cast<uint64_t>(now_ns() - inside.begin_ns()),
-                              std::memory_order_relaxed);
   }
   return run->status;
 }
 
 Status Engine::launch(Transfer* transfer) {
   {
-    Inside inside(&callers_, &last_call_ns_, &mutex_);
+    const Inside inside(&callers_, &mutex_, &totals_);
     BITRAIL_TRY(start_transfer(transfer));
   }
   wake();
@@ -126,7 +122,7 @@ Status Engine::launch(Transfer* transfer) {
 
 Status Engine::finish(Transfer* transfer) {
   if (!transfer->done.load(std::memory_order_acquire)) {
-    Inside inside(&callers_, &last_call_ns_, &mutex_);
+    const Inside inside(&callers_, &mutex_, &totals_);
     drive_until([transfer] { return transfer->done.load(std::memory_order_relaxed); });
   }
   return transfer->status;
