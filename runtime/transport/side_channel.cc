@@ -240,19 +240,26 @@ void SideSession::read_input() {
     std::span<const uint8_t> rest(bytes, static_cast<size_t>(n));
     while (!rest.empty() && status_.ok()) {
       size_t used = 0;
-      Status status = proof_.done() ? reader_.feed(rest, &used) : proof_.feed(rest, &used);
-      const std::vector<uint8_t> answer = proof_.take_output();
-      output_.insert(output_.end(), answer.begin(), answer.end());
-      if (status.ok() && used == 0) {
-        if (!proof_.done()) break;
-        status = failure(BITRAIL_ERR_PROTOCOL, "bytes after the set-up message");
-      }
+      const Status status = consume(rest, &used);
       if (!status.ok()) {
         fail(failure(status.code(), "connection set-up with {}: {}", peer_address_, status.text()));
       }
       rest = rest.subspan(used);
     }
   }
+}
+
+// Takes what belongs to the proof or to the blob.
+Status SideSession::consume(std::span<const uint8_t> bytes, size_t* used) {
+  if (proof_.done()) {
+    BITRAIL_TRY(reader_.feed(bytes, used));
+    if (*used > 0) return {};
+    return failure(BITRAIL_ERR_PROTOCOL, "bytes after the set-up message");
+  }
+  Status status = proof_.feed(bytes, used);
+  const std::vector<uint8_t> answer = proof_.take_output();
+  output_.insert(output_.end(), answer.begin(), answer.end());
+  return status;
 }
 
 // After a failure: reads and drops until the peer has closed, so that the alert arrives.
@@ -299,7 +306,7 @@ Status SideListener::open(SidePoller* poller, const sockaddr_storage& address, S
     return failure(BITRAIL_ERR_SYSTEM, "listen on {}: {}; see BITRAIL_INTERFACE",
                    address_text(address_), strerror(error));
   }
-  const Status added = poller->add(fd, EPOLLIN, event);
+  Status added = poller->add(fd, EPOLLIN, event);
   if (!added.ok()) {
     ::close(fd);
     return added;

@@ -96,6 +96,7 @@ class SideSession : public SideEvent {
   void fail(Status status);
   void finish_connect();
   void read_input();
+  Status consume(std::span<const uint8_t> bytes, size_t* used);
   void write_output();
   void drain();
   void watch();

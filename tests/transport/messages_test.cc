@@ -88,8 +88,8 @@ TEST_P(Messages, TagsHave64Bits) {
     send(pair.a().sender.get(), &sent[i], 8, tags[i], 0, &sends[i]);
   }
   ASSERT_TRUE(pair.pump([&] {
-    for (const Request& receive : receives) {
-      if (!receive.done) return false;
+    for (int i = 0; i < 6; i++) {
+      if (!sends[i].done || !receives[i].done) return false;
     }
     return true;
   }));
@@ -107,7 +107,7 @@ TEST_P(Messages, GroupedReceivesFillInAnyOrder) {
     got[i].resize(sizes[i] + 10);
     buffers[i].data = got[i].data();
     buffers[i].bytes = got[i].size();
-    buffers[i].tag = static_cast<uint64_t>(100 + i);
+    buffers[i].tag = 100 + static_cast<uint64_t>(i);
   }
   Request receiving, sends[kGroup];
   // Half of them arrive before the receive is posted.
@@ -126,7 +126,12 @@ TEST_P(Messages, GroupedReceivesFillInAnyOrder) {
   ASSERT_TRUE(pair.pump([&] { return sends[6].done && sends[4].done && sends[3].done; }));
   EXPECT_FALSE(receiving.done);
   send(pair.a().sender.get(), data[2].data(), sizes[2], 102, 1, &sends[2]);
-  ASSERT_TRUE(pair.pump([&] { return receiving.done; }));
+  ASSERT_TRUE(pair.pump([&] {
+    for (const Request& request : sends) {
+      if (!request.done) return false;
+    }
+    return receiving.done;
+  }));
   EXPECT_EQ(receiving.status, BITRAIL_OK) << receiving.text;
   for (int i = 0; i < kGroup; i++) {
     EXPECT_EQ(receiving.received[i], sizes[i]);
@@ -197,6 +202,7 @@ TEST_P(Messages, RefusesMoreThanItsSlotsAndTakesThemLater) {
     }
   }
   EXPECT_EQ(got, data);
+  ASSERT_TRUE(pair.pump([&] { return sends[static_cast<size_t>(sent)].done; }));
 }
 
 TEST_P(Messages, BothWaysAtOnceWithCallbacks) {

@@ -48,7 +48,7 @@ class UcxContext : public Context {
       BITRAIL_TRY(made->start(handle, peer, deadline));
       *pending = std::move(made);
     }
-    const Status status = static_cast<UcxConnecting*>(pending->get())->poll(sender);
+    Status status = static_cast<UcxConnecting*>(pending->get())->poll(sender);
     if (!status.ok() || *sender != nullptr) pending->reset();
     return status;
   }

@@ -25,6 +25,7 @@ constexpr size_t kMaxIncoming = 1024;
 bool can_read(const Greeting& theirs) {
   uint64_t value = 0;
   iovec mine{&value, sizeof(value)};
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): an address in the other process
   iovec remote{reinterpret_cast<void*>(theirs.probe_address), sizeof(value)};
   const ssize_t n = process_vm_readv(static_cast<pid_t>(theirs.pid), &mine, 1, &remote, 1, 0);
   return n == sizeof(value) && value == theirs.probe_value;
@@ -115,9 +116,8 @@ void UcxListener::service() {
 }
 
 void UcxListener::greet(Incoming* incoming) {
-  Greeting theirs, ours = own_greeting(*worker_);
-  Status status = decode_greeting(incoming->session->blob(), &theirs);
-  if (status.ok()) status = welcome(theirs, incoming, &ours);
+  Greeting ours = own_greeting(*worker_);
+  const Status status = welcome(incoming, &ours);
   if (!status.ok()) {
     log::warn("refused {}: {}",
               name_of(incoming->session->peer_rank(), incoming->session->peer_address()),
@@ -130,7 +130,9 @@ void UcxListener::greet(Incoming* incoming) {
   incoming->session->send(encode_greeting(ours));
 }
 
-Status UcxListener::welcome(const Greeting& theirs, Incoming* incoming, Greeting* ours) {
+Status UcxListener::welcome(Incoming* incoming, Greeting* ours) {
+  Greeting theirs;
+  BITRAIL_TRY(decode_greeting(incoming->session->blob(), &theirs));
   if (theirs.nonce != nonce_) {
     return failure(BITRAIL_ERR_PROTOCOL, "the handle is stale: its listener is gone");
   }
@@ -168,7 +170,7 @@ Status UcxConnecting::start(const Handle& handle, const Peer& peer, Deadline dea
 }
 
 Status UcxConnecting::with_name(const Status& status) const {
-  if (rank_ < 0) return status;
+  if (status.ok() || rank_ < 0) return status;
   return failure(status.code(), "rank {}: {}", rank_, status.text());
 }
 
@@ -177,8 +179,7 @@ Status UcxConnecting::poll(std::unique_ptr<Sender>* sender) {
   session_->ready();
   if (!session_->status().ok()) return with_name(session_->status());
   if (!session_->has_blob()) return {};
-  const Status status = finish(sender);
-  return status.ok() ? status : with_name(status);
+  return with_name(finish(sender));
 }
 
 Status UcxConnecting::finish(std::unique_ptr<Sender>* sender) {

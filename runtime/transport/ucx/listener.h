@@ -36,7 +36,7 @@ class UcxListener : public Listener, private SideEvent {
 
   void ready() override;
   void greet(Incoming* incoming);
-  Status welcome(const Greeting& theirs, Incoming* incoming, Greeting* ours);
+  Status welcome(Incoming* incoming, Greeting* ours);
 
   std::shared_ptr<Worker> worker_;
   SideListener socket_;
