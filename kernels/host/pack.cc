@@ -45,7 +45,7 @@ HWY_INLINE size_t EncodeBytes(D d, const float* x, V plus, V minus, uint8_t* bit
 }
 
 template <bool kHasInput>
-void PackAll(const float* x, float scale, size_t n, uint8_t* bits, float* error) {
+void PackAll(const float* x, float scale, size_t n, uint8_t* bits, float* error, size_t ahead) {
   const hn::CappedTag<float, 64> d;
   const auto plus = hn::Set(d, scale);
   const auto minus = hn::Set(d, -scale);
@@ -53,8 +53,8 @@ void PackAll(const float* x, float scale, size_t n, uint8_t* bits, float* error)
   size_t i = 0;
   for (; i + kTile <= n; i += kTile) {
     for (size_t line = i; line < i + kTile; line += 16) {
-      if (kHasInput) PrefetchAhead(x + line);
-      PrefetchAhead(error + line);
+      if (kHasInput) PrefetchAhead(x + line, ahead);
+      PrefetchAhead(error + line, ahead);
     }
     for (size_t j = i; j < i + kTile;) {
       j += EncodeBytes<kHasInput>(d, kHasInput ? x + j : x, plus, minus, bits + j / 8, error + j);
@@ -63,11 +63,11 @@ void PackAll(const float* x, float scale, size_t n, uint8_t* bits, float* error)
   PackSignsReference(kHasInput ? x + i : x, scale, n - i, bits + i / 8, error + i);
 }
 
-void Pack(const float* x, float scale, size_t n, uint8_t* bits, float* error) {
+void Pack(const float* x, float scale, size_t n, uint8_t* bits, float* error, size_t ahead) {
   if (x != nullptr) {
-    PackAll<true>(x, scale, n, bits, error);
+    PackAll<true>(x, scale, n, bits, error, ahead);
   } else {
-    PackAll<false>(nullptr, scale, n, bits, error);
+    PackAll<false>(nullptr, scale, n, bits, error, ahead);
   }
 }
 
@@ -80,7 +80,12 @@ namespace bitrail::kernels {
 HWY_EXPORT(Pack);
 
 void PackSigns(const float* x, float scale, size_t n, uint8_t* bits, float* error) {
-  HWY_DYNAMIC_DISPATCH(Pack)(x, scale, n, bits, error);
+  HWY_DYNAMIC_DISPATCH(Pack)(x, scale, n, bits, error, kPrefetchBytes);
+}
+
+void PackSignsAhead(const float* x, float scale, size_t n, uint8_t* bits, float* error,
+                    size_t ahead_bytes) {
+  HWY_DYNAMIC_DISPATCH(Pack)(x, scale, n, bits, error, ahead_bytes);
 }
 
 void PackSignsReference(const float* x, float scale, size_t n, uint8_t* bits, float* error) {

@@ -13,6 +13,11 @@ namespace bitrail::kernels {
 // Reads x (n) and error (n), writes bits (ceil(n/8) bytes) and error. x may equal error only if it
 // is null: error is accumulated in place, x is not written. x null means zeros (padding: b = e).
 void PackSigns(const float* x, float scale, size_t n, uint8_t* bits, float* error);
+// The same, prefetching `ahead_bytes` ahead instead of a default. For values that were just read (a
+// block whose scale was taken a moment ago) the block's length is right: it fetches the next block
+// while this one is packed.
+void PackSignsAhead(const float* x, float scale, size_t n, uint8_t* bits, float* error,
+                    size_t ahead_bytes);
 void PackSignsReference(const float* x, float scale, size_t n, uint8_t* bits, float* error);
 
 }  // namespace bitrail::kernels

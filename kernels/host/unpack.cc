@@ -16,12 +16,6 @@ HWY_BEFORE_NAMESPACE();
 namespace bitrail::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Outputs that are only written, of this many values or more (16 MiB), will not be found in a cache
-// by whoever reads them next: storing them past the caches saves the read that an ordinary store
-// to an absent line costs (2.3 times faster at 256 MiB). Smaller ones are likely to be read soon.
-// An accumulator has been read, so its lines are present and ordinary stores win at any size.
-constexpr size_t kStreamFrom = size_t{1} << 22;
-
 // The decoded values of vector `part` of four that start at value `begin` (a multiple of 8): weight
 // where the bit is set, else -weight.
 #if HWY_TARGET == HWY_AVX2
@@ -102,10 +96,11 @@ void Average(const uint8_t* const* bits, const float* weights, int ranks, size_t
   SumMost<true, false>(bits, weights, ranks, n, acc);
 }
 
-void Sum(const uint8_t* const* bits, const float* weights, int ranks, size_t n, float* out) {
+void Sum(const uint8_t* const* bits, const float* weights, int ranks, size_t n, float* out,
+         bool stream) {
   const hn::CappedTag<float, 64> d;
   const bool aligned = reinterpret_cast<uintptr_t>(out) % (hn::Lanes(d) * sizeof(float)) == 0;
-  if (n >= kStreamFrom && aligned) {
+  if (stream && aligned) {
     SumMost<false, true>(bits, weights, ranks, n, out);
   } else {
     SumMost<false, false>(bits, weights, ranks, n, out);
@@ -117,6 +112,15 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace bitrail::kernels {
+namespace {
+
+// Outputs that are only written, of this many values or more (16 MiB), will not be found in a cache
+// by whoever reads them next: storing them past the caches saves the read that an ordinary store
+// to an absent line costs (2.3 times faster at 256 MiB). Smaller ones are likely to be read soon.
+// An accumulator has been read, so its lines are present and ordinary stores win at any size.
+constexpr size_t kStreamFrom = size_t{1} << 22;
+
+}  // namespace
 
 HWY_EXPORT(Average);
 HWY_EXPORT(Sum);
@@ -127,11 +131,15 @@ void UnpackAverage(const uint8_t* const* bits, const float* weights, int ranks, 
 }
 
 void UnpackSum(const uint8_t* const* bits, const float* weights, int ranks, size_t n, float* out) {
-  HWY_DYNAMIC_DISPATCH(Sum)(bits, weights, ranks, n, out);
+  HWY_DYNAMIC_DISPATCH(Sum)(bits, weights, ranks, n, out, n >= kStreamFrom);
 }
 
 void UnpackSigns(const uint8_t* bits, float scale, size_t n, float* out) {
-  HWY_DYNAMIC_DISPATCH(Sum)(&bits, &scale, 1, n, out);
+  HWY_DYNAMIC_DISPATCH(Sum)(&bits, &scale, 1, n, out, n >= kStreamFrom);
+}
+
+void UnpackSignsStream(const uint8_t* bits, float scale, size_t n, float* out) {
+  HWY_DYNAMIC_DISPATCH(Sum)(&bits, &scale, 1, n, out, true);
 }
 
 void UnpackAverageReference(const uint8_t* const* bits, const float* weights, int ranks, size_t n,

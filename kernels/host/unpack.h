@@ -15,6 +15,9 @@ void UnpackAverage(const uint8_t* const* bits, const float* weights, int ranks, 
 void UnpackSum(const uint8_t* const* bits, const float* weights, int ranks, size_t n, float* out);
 // out[i] = bit ? scale : -scale.
 void UnpackSigns(const uint8_t* bits, float scale, size_t n, float* out);
+// The same for a part of an output that as a whole is too long to be found in a cache by whoever
+// reads it next: stores past the caches where `out` is aligned to a vector.
+void UnpackSignsStream(const uint8_t* bits, float scale, size_t n, float* out);
 
 void UnpackAverageReference(const uint8_t* const* bits, const float* weights, int ranks, size_t n,
                             float* acc);

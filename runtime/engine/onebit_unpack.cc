@@ -8,15 +8,20 @@
 namespace bitrail::engine {
 namespace {
 
+constexpr uint64_t kStreamFrom = uint64_t{1} << 22;  // 16 MiB of float32
+
 void unpack_part(OnebitCall& call, const Part& part, uint64_t chunk, float scale,
                  const uint8_t* bits) {
   const Place at = place(call, part, chunk, /*own_only=*/false);
   const bool tiled = call.consume != nullptr || call.type != BITRAIL_FLOAT32;
+  // Pieces of a long output are not read again before they have left the caches.
+  const auto unpack = !tiled && call.layout->elements >= kStreamFrom ? kernels::UnpackSignsStream
+                                                                     : kernels::UnpackSigns;
   const uint64_t stride = tiled ? kTile : std::max<uint64_t>(at.valid, 1);
   for (uint64_t skip = 0; skip < at.valid; skip += stride) {
     const uint64_t n = std::min(stride, at.valid - skip);
     float* out = result(call, at, skip, call.tile.data());
-    kernels::UnpackSigns(bits + skip / 8, scale, n, out);
+    unpack(bits + skip / 8, scale, n, out);
     deliver(call, part, at, skip, n, out);
   }
 }

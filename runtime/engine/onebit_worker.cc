@@ -11,7 +11,8 @@
 namespace bitrail::engine {
 namespace {
 
-constexpr float kRefuse = 1;  // verdict flag
+constexpr float kRefuse = 1;     // verdict flag
+constexpr size_t kAhead = 2048;  // bytes to prefetch ahead in values read for the first time
 
 bool own_only(const OnebitCall& call) { return call.mode == OnebitMode::allgather; }
 
@@ -32,7 +33,7 @@ double part_sum(OnebitCall& call, const Part& part, uint64_t chunk, const float*
 }
 
 void pack_part(OnebitCall& call, const Part& part, uint64_t chunk, float scale, uint8_t* bits,
-               float* error) {
+               float* error, size_t ahead) {
   const Place at = place(call, part, chunk, own_only(call));
   uint64_t done = 0;
   if (needs_tile(call)) {
@@ -48,7 +49,7 @@ void pack_part(OnebitCall& call, const Part& part, uint64_t chunk, float scale, 
   } else {
     const float* x = static_cast<const float*>(call.send) + at.buffer;
     done = at.valid / 8 * 8;
-    if (done != 0) kernels::PackSigns(x, scale, done, bits, error);
+    if (done != 0) kernels::PackSignsAhead(x, scale, done, bits, error, ahead);
     if (done < at.valid) {  // the last byte is part data, part padding
       float tail[8] = {};
       std::copy(x + done, x + at.valid, tail);
@@ -109,7 +110,7 @@ void execute_pack(Run& run, const Step& step) {
     const float* scales = floats(run.at(*program.read(step, 3)));
     for_each_part(layout, range.begin, range.end, [&](const Part& part, uint64_t offset) {
       pack_part(call, part, range.chunk, scales[part.segment], octets(out) + offset / 8,
-                error + offset);
+                error + offset, kAhead);
     });
     return;
   }
@@ -125,7 +126,7 @@ void execute_pack(Run& run, const Step& step) {
     store_scale(target.scales, index, scale);
     for_each_part(layout, begin, end, [&](const Part& part, uint64_t offset) {
       pack_part(call, part, range.chunk, scale, target.bits + (base + offset) / 8,
-                error + base + offset);
+                error + base + offset, layout.block * sizeof(float));
     });
   });
 }

@@ -23,7 +23,11 @@ void Compare(size_t n, size_t offset, float scale, bool with_input, Fill fill) {
   fill(error, random);
   for (size_t i = 0; i < n; i++) expected_error[i] = error[i];
   const float* input = with_input ? x.data() : nullptr;
-  kernels::PackSigns(input, scale, n, bits.data(), error.data());
+  if (offset == 1) {  // only the prefetch distance differs
+    kernels::PackSignsAhead(input, scale, n, bits.data(), error.data(), 16384);
+  } else {
+    kernels::PackSigns(input, scale, n, bits.data(), error.data());
+  }
   kernels::PackSignsReference(input, scale, n, expected_bits.data(), expected_error.data());
   EXPECT_TRUE(Equal(bits, expected_bits));
   EXPECT_TRUE(Equal(error, expected_error));

@@ -69,6 +69,11 @@ TEST_P(Unpack, OneRank) {
     kernels::UnpackSigns(from.bits[0], 0.577f, n, out.data());
     kernels::UnpackSignsReference(from.bits[0], 0.577f, n, expected.data());
     EXPECT_TRUE(Equal(out, expected)) << "count " << n;
+    for (const size_t offset : {0, 1}) {
+      Guarded<float> streamed(n, offset);
+      kernels::UnpackSignsStream(from.bits[0], 0.577f, n, streamed.data());
+      EXPECT_TRUE(Equal(streamed, expected)) << "count " << n << ", offset " << offset;
+    }
   }
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/bitrail/perf/aligned.h"
 #include "tools/bitrail/perf/case.h"
 #include "tools/bitrail/perf/pattern.h"
 
@@ -142,7 +143,7 @@ class ExactCase final : public Case {
   int root_;
   size_t element_;
   int rank_, size_;
-  std::vector<uint8_t> send_, recv_;
+  Bytes send_, recv_;
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/bitrail/perf/aligned.h"
 #include "tools/bitrail/perf/case.h"
 #include "tools/bitrail/perf/pattern.h"
 
@@ -53,7 +54,7 @@ class OnebitCase final : public Case {
     // An all-gather's parts are cut from one array that all ranks know.
     whole_.resize(bytes);
     fill_random(type_, gathers_ ? 0 : rank_, count, whole_.data());
-    std::vector<uint8_t>& input = in_place ? recv_ : send_;
+    Bytes& input = in_place ? recv_ : send_;
     std::memcpy(input.data(), whole_.data() + (gathers_ ? begin_ * element_ : 0), input.size());
     return bitrail_error_state_reset(state_);
   }
@@ -101,7 +102,7 @@ class OnebitCase final : public Case {
   int rank_;
   bitrail_error_state_t state_ = nullptr;
   size_t begin_ = 0, end_ = 0;  // this rank's chunk
-  std::vector<uint8_t> send_, recv_, whole_;
+  Bytes send_, recv_, whole_;
 };
 
 }  // namespace
