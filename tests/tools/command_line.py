@@ -84,6 +84,8 @@ def perf_json():
         rows = json.loads(path.read_text())
         require([row["size"] for row in rows] == [1024, 4096], "a row for each size")
         require(all(row["out_of_place"]["wrong"] == 0 for row in rows), "checked")
+    code, out, _ = run(TOOL, "perf", "allreduce", "-b", "4K", "-e", "4K", "-n", "3", "--phases")
+    require(code == 0 and "phases: reduce-scatter" in out, "the halves of an allreduce are timed")
     code, _, err = run(TOOL, "perf", "allreduce", "-e", "8", "--json", "/no/such/folder/rows.json")
     require(code != 0 and "/no/such/folder" in err, "a file that cannot be written is an error")
 

@@ -65,6 +65,8 @@ void add_options(CLI::App& app, PerfOptions* options) {
   app.add_option("--block", options->block, "Values per scale with --scale block; 0: 4096");
   app.add_option("--json", options->json_file, "Write the rows there too (rank 0)");
   app.add_flag("--out-of-place", options->out_of_place_only, "Leave the in-place half out");
+  app.add_flag("--phases", options->phases,
+               "Of an allreduce, also the time of its halves alone: reduce-scatter and all-gather");
   app.add_flag("--loop", options->loop, "Repeat the smallest size until interrupted");
   app.add_flag("--watch", options->watch,
                "After an error, wait 1 s and show that nothing wrote into the buffers");
@@ -84,6 +86,8 @@ bool parse_perf_options(int argc, char** argv, PerfOptions* options, int* exit_c
     app.parse(argc, argv);
     if (options->max_bytes < options->min_bytes)
       throw CLI::ValidationError("-e", "is smaller than -b");
+    if (options->phases && options->collective != "allreduce")
+      throw CLI::ValidationError("--phases", "is for allreduce");
     const bool compressible = options->collective == "allreduce" ||
                               options->collective == "reduce_scatter" ||
                               options->collective == "allgather";

@@ -24,8 +24,9 @@ struct PerfOptions {
   size_t block = 0;
   std::string json_file;
   bool out_of_place_only = false;
-  bool loop = false;   // until interrupted
-  bool watch = false;  // after an error: show that nothing writes into the buffers
+  bool phases = false;  // of an allreduce: its halves alone, too
+  bool loop = false;    // until interrupted
+  bool watch = false;   // after an error: show that nothing writes into the buffers
 };
 
 // Fills *options. Returns false when the process should end with *exit_code (help was asked for, or

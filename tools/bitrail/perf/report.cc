@@ -78,6 +78,10 @@ void print_row(const PerfOptions& options, const Row& row) {
                     type_name(options.type), op, row.rooted ? options.root : -1,
                     figures_text(row.out_of_place, row.lossy),
                     figures_text(row.in_place, row.lossy)));
+  if (row.reduce_scatter.present)
+    print(fmt::format("#{:>11} phases: reduce-scatter {} us, all-gather {} us\n", "",
+                      number(row.reduce_scatter.time_us, true),
+                      number(row.allgather.time_us, true)));
 }
 
 nlohmann::json row_json(bitrail_comm_t comm, const PerfOptions& options, const Row& row) {
@@ -92,7 +96,9 @@ nlohmann::json row_json(bitrail_comm_t comm, const PerfOptions& options, const R
           {"redop", row.lossy ? "mean" : (row.reduces ? op_name(options.op) : "none")},
           {"root", row.rooted ? options.root : -1},
           {"out_of_place", figures_json(row.out_of_place, row.lossy)},
-          {"in_place", figures_json(row.in_place, row.lossy)}};
+          {"in_place", figures_json(row.in_place, row.lossy)},
+          {"reduce_scatter", figures_json(row.reduce_scatter, row.lossy)},
+          {"allgather", figures_json(row.allgather, row.lossy)}};
 }
 
 }  // namespace bitrail::tool

@@ -13,6 +13,7 @@ struct Row {
   size_t bytes = 0, count = 0;
   bool lossy = false, reduces = false, rooted = false;
   Figures out_of_place, in_place;
+  Figures reduce_scatter, allgather;  // --phases
 };
 
 void print_header(bitrail_comm_t comm, const PerfOptions& options);
