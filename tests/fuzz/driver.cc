@@ -50,7 +50,7 @@ void mutate(Bytes* input, Random* random) {
     default: {
       const uint64_t word = below(random, 2) == 0 ? (*random)() : below(random, 1 << 16);
       const size_t bytes = std::min(sizeof word, input->size() - at);
-      std::memcpy(input->data() + at, &word, bytes);
+      if (bytes != 0) std::memcpy(input->data() + at, &word, bytes);
     }
   }
   if (input->size() > kMaxBytes) input->resize(kMaxBytes);
