@@ -77,17 +77,28 @@ schedule::Binding cut(const Shape& shape) {
 }
 
 Status find(bitrail_comm* comm, const Shape& shape, Compiled** compiled) {
-  const auto found = comm->programs.find(shape);
-  if (found != comm->programs.end()) {
-    *compiled = found->second.get();
+  if (comm->last_compiled != nullptr && comm->last_shape == shape) {
+    *compiled = comm->last_compiled;
     return {};
   }
-  if (comm->programs.size() >= kPrograms)
-    std::erase_if(comm->programs, [](const auto& entry) { return entry.second->idle(); });
-  auto made = std::make_unique<Compiled>();
-  BITRAIL_TRY(compile(comm, shape, cut(shape), 0, made.get()));
-  *compiled = made.get();
-  comm->programs.emplace(shape, std::move(made));
+  auto found = comm->programs.find(shape);
+  if (found == comm->programs.end()) {
+    if (comm->programs.size() >= kPrograms)
+      std::erase_if(comm->programs, [](const auto& entry) { return entry.second->idle(); });
+    auto made = std::make_unique<Compiled>();
+    BITRAIL_TRY(compile(comm, shape, cut(shape), 0, made.get()));
+    if (reduces(shape.collective)) {
+      const auto type = static_cast<kernels::Type>(shape.type);
+      const bool average = shape.op == BITRAIL_AVG;
+      made->reduce = kernels::FindReduce(
+          type, average ? kernels::Op::sum : static_cast<kernels::Op>(shape.op));
+      made->multiply = average ? kernels::FindMultiply(type) : nullptr;
+    }
+    found = comm->programs.emplace(shape, std::move(made)).first;
+  }
+  comm->last_shape = shape;
+  comm->last_compiled = found->second.get();
+  *compiled = comm->last_compiled;
   return {};
 }
 
@@ -103,14 +114,9 @@ Status run(bitrail_comm* comm, const Arguments& arguments, bitrail_request_t* re
   call.raw_bytes = arguments.send_bytes;
   engine::Run& r = *call.run;
   r.element_bytes = static_cast<uint32_t>(bitrail_type_size(shape.type));
-  if (reduces(shape.collective)) {
-    const auto type = static_cast<kernels::Type>(shape.type);
-    const bool average = shape.op == BITRAIL_AVG;
-    r.reduce =
-        kernels::FindReduce(type, average ? kernels::Op::sum : static_cast<kernels::Op>(shape.op));
-    r.multiply = average ? kernels::FindMultiply(type) : nullptr;
-    r.factor = 1.0 / comm->world.size;
-  }
+  r.reduce = compiled->reduce;
+  r.multiply = compiled->multiply;
+  r.factor = 1.0 / comm->world.size;
   return perform(call, request);
 }
 

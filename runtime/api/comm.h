@@ -38,6 +38,8 @@ struct ShapeHash {
 // A compiled program and the runs of it that are not in flight.
 struct Compiled {
   engine::Program program;
+  kernels::ReduceFunction reduce = nullptr;      // reducing calls
+  kernels::MultiplyFunction multiply = nullptr;  // averages
   std::vector<std::unique_ptr<engine::Run>> all;
   std::vector<engine::Run*> free;
   engine::Run* take();
@@ -65,5 +67,7 @@ struct bitrail_comm {
   std::unique_ptr<bitrail::engine::Engine> engine;  // before the bootstrap goes
   std::unordered_map<bitrail::api::Shape, std::unique_ptr<bitrail::api::Compiled>,
                      bitrail::api::ShapeHash>
-      programs;  // bounded: kPrograms in collective.cc
+      programs;                    // bounded: kPrograms in collective.cc
+  bitrail::api::Shape last_shape;  // the call before: mostly the same again
+  bitrail::api::Compiled* last_compiled = nullptr;
 };

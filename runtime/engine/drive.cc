@@ -6,7 +6,8 @@
 namespace bitrail::engine {
 namespace {
 
-constexpr uint32_t kAcceptEvery = 64;  // rounds between looks for connections that nobody asked for
+constexpr uint32_t kAcceptEvery =
+    1024;  // rounds between looks for connections that nobody asked for
 
 // 64-bit tag of a collective's message: the call's number on its communicator, and the message's in
 // the schedule.
@@ -250,7 +251,7 @@ int Engine::drive() {
   if (failed_.load(std::memory_order_relaxed)) return 0;
   int events = context_->progress();
   const bool connecting = mesh_.connecting() || point_mesh_.connecting();
-  if (connecting || ++polls_ % kAcceptEvery == 0) {
+  if (connecting || polls_++ % kAcceptEvery == 0) {
     for (Mesh* mesh : {&mesh_, &point_mesh_}) {
       const Status status = mesh->poll(&events);
       if (!status.ok()) {

@@ -16,9 +16,9 @@ namespace bitrail::engine {
 namespace {
 
 constexpr int kSpinsAlone = 60, kSpinsShared = 10;  // rounds before the core is given away
-constexpr int kNapMs = 1;                            // background thread while callers do the work
-constexpr int kSleepMs = 100;                        // longest sleep of the background thread
-constexpr int64_t kNameTheLostNs = 1'000'000'000;    // grace for the bootstrap to name a lost rank
+constexpr int kNapMs = 1;                           // background thread while callers do the work
+constexpr int kSleepMs = 100;                       // longest sleep of the background thread
+constexpr int64_t kNameTheLostNs = 1'000'000'000;   // grace for the bootstrap to name a lost rank
 
 }  // namespace
 
@@ -99,11 +99,9 @@ Status Engine::failure_status() const {
 
 void Engine::abort(const bootstrap::Failure& failure) {
   callers_++;
-  {
-    std::lock_guard lock(mutex_);
-    fail(failure, /*tell=*/true);
-  }
+  const std::lock_guard lock(mutex_);
   callers_--;
+  fail(failure, /*tell=*/true);
 }
 
 bool Engine::adopt_failure() {

@@ -129,7 +129,7 @@ class Engine {
   std::atomic<bool> failed_{false};
 
   std::atomic<bool> stopping_{false};
-  std::atomic<int> callers_{0};  // threads that want or have the lock for a synchronous call
+  std::atomic<int> callers_{0};  // threads that wait for the lock
   int event_fd_ = -1;            // the context's
   int spins_ = 10;               // rounds without an event before the core is given away
   int wake_fd_ = -1;

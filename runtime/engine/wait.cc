@@ -17,19 +17,19 @@ constexpr int64_t kLookAroundNs = 1'000'000;  // between looks at failures and d
 constexpr int64_t kMismatchAfterNs =
     50'000'000;  // without progress: look for calls that do not match
 
-// Marks a thread as being inside, so that the background thread stays out of its way, and counts
-// its time.
+// A thread inside: holds the lock and counts its time. The background thread makes way for it.
 class Inside {
  public:
   Inside(std::atomic<int>* callers, std::mutex* mutex, Totals* totals)
       : callers_(callers), mutex_(mutex), totals_(totals), begin_(ticks()) {
-    callers_->fetch_add(1);
+    if (mutex_->try_lock()) return;
+    callers_->fetch_add(1);  // whoever has the lock sees that somebody waits
     mutex_->lock();
+    callers_->fetch_sub(1);
   }
   ~Inside() {
     totals_->inside_ticks.add(ticks() - begin_);
     mutex_->unlock();
-    callers_->fetch_sub(1);
   }
   Inside(const Inside&) = delete;
   Inside& operator=(const Inside&) = delete;
@@ -65,6 +65,7 @@ void Engine::idle(int rounds, int64_t* since_ns) {
     return;
   }
   if (!quiet) return;
+  polls_ = 0;  // rounds are rare from here on: look for connections in the next one
   const int64_t timer = context_->next_timer_ns();
   int64_t sleep_ns = kLongestSleepNs;
   if (timer != INT64_MAX) sleep_ns = std::min(sleep_ns, timer - now_ns());
