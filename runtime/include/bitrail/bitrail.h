@@ -328,8 +328,9 @@ typedef struct bitrail_optimizer_options {
   bitrail_norm_t norm;
   size_t block;
   int update_dead; /* 1-bit optimizers, elements whose variance is 0 at the freeze (they never had a
-                      gradient, but the compressor gives them momentum). 0, the default: weight decay
-                      only. 1: lr * momentum / eps, as DeepSpeed does, which throws them far away */
+                      gradient, but the compressor gives them momentum). 0, the default: weight
+                      decay only. 1: lr * momentum / eps, as DeepSpeed does, which throws them far
+                      away */
 } bitrail_optimizer_options_t;
 
 /* Adam without bias correction, as the 1-bit optimizers' warm-up phase computes it. `comm` may be
