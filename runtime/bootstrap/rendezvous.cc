@@ -177,7 +177,7 @@ Status Meeting::prove(const Address& address, Deadline deadline,
 Status Meeting::listen_at_rendezvous(const Address& address, UniqueFd* listener) {
   while (true) {
     bool in_use = false;
-    const Status status = listen_at(address, listener, &in_use);
+    Status status = listen_at(address, listener, &in_use);
     if (status.ok() || !in_use || deadline_.passed()) return status;
     // Perhaps another process of this job claims rank 0 too: then it says so, to both. Perhaps a
     // previous communicator's rendezvous is closing: then it is free soon.
@@ -418,7 +418,7 @@ Status Meeting::join_parent(const std::string& text, const std::string& mine) {
   BITRAIL_TRY(resolve(host, port, deadline_, &addresses));
   std::unique_ptr<Connection> connection;
   while (true) {
-    const Status status = prove(addresses.front(), deadline_, &connection);
+    Status status = prove(addresses.front(), deadline_, &connection);
     if (status.ok()) break;
     if (status.code() != BITRAIL_ERR_SYSTEM) return status;
     if (deadline_.passed()) {

@@ -54,7 +54,7 @@ def main():
     parser.add_argument("--steps", type=int, default=200)
     parser.add_argument("--corpus")
     options = parser.parse_args()
-    common = ["--corpus", options.corpus] if options.corpus else []
+    common = ["--batch", "4", *(["--corpus", options.corpus] if options.corpus else [])]
 
     print("\n== Measuring the computing (no link emulation)", flush=True)
     records, _ = train("calibration", CALIBRATION_STEPS, [*common, "--eval", "0"])
