@@ -3,6 +3,7 @@
 
 ARGUMENTS[0] is the program of rank_program.cc.
 """
+import os
 import signal
 import subprocess
 import time
@@ -113,7 +114,7 @@ def launch_kill():
     launcher = launch(TOOL, "perf", "allreduce", "-b", "1M", "--loop")
     require(launcher.stdout.readline(), "the loop runs")
     pids = children(launcher.pid)
-    subprocess.run(["kill", "-KILL", str(pids[2])], check=True)
+    os.kill(pids[2], signal.SIGKILL)
     _, err = launcher.communicate(timeout=20)
     print(err)
     require(launcher.returncode != 0, "a lost rank makes launch fail")
