@@ -143,8 +143,8 @@ Arguments allreduce(const void* send, void* recv, size_t count, bitrail_type_t t
 
 }  // namespace
 
-Status compile(bitrail_comm* comm, const Shape& shape, schedule::Binding binding, uint64_t salt,
-               Compiled* compiled) {
+Status compile(bitrail_comm* comm, const Shape& shape, const schedule::Binding& binding,
+               uint64_t salt, Compiled* compiled) {
   planner::Request request;
   request.collective = shape.collective;
   request.world_size = comm->world.size;

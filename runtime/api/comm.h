@@ -53,8 +53,8 @@ Status start(bitrail_comm* comm, std::unique_ptr<transport::Context> context, De
 
 // Chooses, builds and compiles. `binding` says how `shape.count` is cut; `salt` goes into the
 // signature.
-Status compile(bitrail_comm* comm, const Shape& shape, schedule::Binding binding, uint64_t salt,
-               Compiled* compiled);
+Status compile(bitrail_comm* comm, const Shape& shape, const schedule::Binding& binding,
+               uint64_t salt, Compiled* compiled);
 
 }  // namespace bitrail::api
 

@@ -79,9 +79,9 @@ Status run(bitrail_error_state* state, OnebitMode mode, const bitrail_onebit_cal
   if (state->layout.elements == 0) {
     // Nothing to exchange: as an empty tensor passes through, on all ranks alike.
     if (request == nullptr) return {};
-    return bitrail_barrier(comm, request) == BITRAIL_OK
-               ? Status()
-               : Status(BITRAIL_ERR_INTERNAL, bitrail_last_error());
+    const bitrail_status_t code = bitrail_barrier(comm, request);
+    if (code != BITRAIL_OK) return Status(code, bitrail_last_error());
+    return {};
   }
   BITRAIL_TRY(comm->engine->failure_status());
   Compiled* compiled = nullptr;
