@@ -37,7 +37,7 @@ struct Posted {
   transport::Buffer buffer;
   transport::Request* request;
   int index;
-  size_t* left;  // buffers of the group not filled yet
+  std::shared_ptr<size_t> left;  // buffers of the group not filled yet
 };
 
 bool hits(const std::atomic<int>& every, std::atomic<uint64_t>* counter) {
@@ -166,7 +166,7 @@ class MemoryReceiver : public transport::Receiver {
     if (!*accepted) return {};
     request->done = false;
     request->status = BITRAIL_OK;
-    auto* left = new size_t(static_cast<size_t>(count));
+    auto left = std::make_shared<size_t>(static_cast<size_t>(count));
     Matching& matching = context_->links_[link_];
     for (int i = 0; i < count; i++)
       matching.posted[buffers[i].tag].push_back({buffers[i], request, i, left});
@@ -257,7 +257,6 @@ void MemoryContext::deliver(Matching* matching, Parcel parcel) {
   posted.request->cookie = parcel.cookie;
   if (!fits) posted.request->status = BITRAIL_ERR_MISMATCH;
   if (--*posted.left != 0) return;
-  delete posted.left;
   finish(posted.request, posted.request->status, fits ? "" : "message longer than its receive");
 }
 
