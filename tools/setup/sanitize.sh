@@ -1,7 +1,8 @@
 # shellcheck shell=bash
 # The sanitizer runs of ./check, which sources this; it defines `run_tests`.
 #
-# The `bitrail` tool and the tests that start it or measure it are left out: these runs are for the
+# The `bitrail` tool, the tests that start it or measure it, and programs outside the tree (built
+# without the sanitizer) are left out: these runs are for the
 # unit tests. UCX is not instrumented: what it keeps until the end is suppressed, and its memory hooks,
 # which crash under the thread sanitizer, are off. The kernels are compiled for three of the x86
 # instruction sets instead of six: the same code, half the time. Without debug information compiling is
@@ -10,7 +11,7 @@
 # Values of the C API's enums come from C, where any number fits: the API checks them itself.
 sanitize_options=(-Doptimization=1 -Db_lundef=false -Dtools=disabled
   '-Dcpp_args=-DHWY_DISABLED_TARGETS=(HWY_SSSE3|HWY_SSE4|HWY_AVX3_DL) -fno-omit-frame-pointer -fno-sanitize=enum')
-sanitize_skip=(--no-suite slow --no-suite tools --no-suite lab)
+sanitize_skip=(--no-suite slow --no-suite tools --no-suite lab --no-suite external)
 supp=$PWD/tests/sanitizers
 
 setup_build build-asan -Db_sanitize=address,undefined "${sanitize_options[@]}"
