@@ -42,6 +42,25 @@ TEST(Failure, DifferentAlgorithmsAreFoundThoughNoMessageMatches) {
   });
 }
 
+TEST(Failure, DifferentCollectivesAreFound) {
+  test::World job(4);
+  job.run([&](int rank, bitrail_comm_t comm) {
+    std::vector<float> data(4000, 1.0f);
+    // Once ranks are connected; before, the one that waits for a connection names whom it waits
+    // for.
+    std::vector<float> all(4), every(4);
+    ASSERT_EQ(bitrail_alltoall(comm, all.data(), every.data(), 1, BITRAIL_FLOAT32, nullptr),
+              BITRAIL_OK);
+    // Rank 3 serves a tree from rank 0 while the others double.
+    const bitrail_status_t status =
+        rank == 3
+            ? bitrail_broadcast(comm, data.data(), data.data(), 4000, BITRAIL_FLOAT32, 0, nullptr)
+            : bitrail_allreduce(comm, data.data(), data.data(), 4000, BITRAIL_FLOAT32, BITRAIL_SUM,
+                                nullptr);
+    EXPECT_EQ(status, BITRAIL_ERR_MISMATCH) << "rank " << rank << ": " << bitrail_last_error();
+  });
+}
+
 TEST(Failure, TypeMismatchOfEqualBytes) {
   test::World job(2);
   job.run([&](int rank, bitrail_comm_t comm) {
