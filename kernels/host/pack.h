@@ -18,6 +18,13 @@ void PackSigns(const float* x, float scale, size_t n, uint8_t* bits, float* erro
 // while this one is packed.
 void PackSignsAhead(const float* x, float scale, size_t n, uint8_t* bits, float* error,
                     size_t ahead_bytes);
+// The two halves of it, for bits that leave before anything may change: bits of b = x + e, then
+// later e = b - (bit ? s : -s) from the same x and e.
+void SignBits(const float* x, const float* error, size_t n, uint8_t* bits);
+void Residual(const float* x, float scale, size_t n, float* error);
+
 void PackSignsReference(const float* x, float scale, size_t n, uint8_t* bits, float* error);
+void SignBitsReference(const float* x, const float* error, size_t n, uint8_t* bits);
+void ResidualReference(const float* x, float scale, size_t n, float* error);
 
 }  // namespace bitrail::kernels

@@ -16,12 +16,17 @@ Table& table() {
                                      {},
                                      {{&schedule::kCopy, execute_copy},
                                       {&schedule::kReduce, execute_reduce},
+                                      {&schedule::kScan, execute_scan},
                                       {&schedule::kScale, execute_scale},
                                       {&schedule::kVerdict, execute_verdict},
                                       {&schedule::kPack, execute_pack},
+                                      {&schedule::kSign, execute_sign},
+                                      {&schedule::kResidual, execute_residual},
                                       {&schedule::kUnpackAverage, execute_unpack_average},
                                       {&schedule::kServerScale, execute_server_scale},
                                       {&schedule::kServerPack, execute_server_pack},
+                                      {&schedule::kServerSign, execute_server_sign},
+                                      {&schedule::kServerResidual, execute_server_residual},
                                       {&schedule::kUnpack, execute_unpack},
                                       {&schedule::kTakeAverage, execute_take_average}}};
   return *instance;

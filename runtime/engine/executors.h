@@ -15,12 +15,17 @@ void register_executor(const schedule::OperationKind* kind, Executor executor);
 void execute_copy(Run& run, const Step& step);
 void execute_reduce(Run& run, const Step& step);
 // onebit.cc
+void execute_scan(Run& run, const Step& step);
 void execute_scale(Run& run, const Step& step);
 void execute_verdict(Run& run, const Step& step);
 void execute_pack(Run& run, const Step& step);
+void execute_sign(Run& run, const Step& step);
+void execute_residual(Run& run, const Step& step);
 void execute_unpack_average(Run& run, const Step& step);
 void execute_server_scale(Run& run, const Step& step);
 void execute_server_pack(Run& run, const Step& step);
+void execute_server_sign(Run& run, const Step& step);
+void execute_server_residual(Run& run, const Step& step);
 void execute_unpack(Run& run, const Step& step);
 void execute_take_average(Run& run, const Step& step);
 

@@ -7,7 +7,7 @@
 // numbers of a separate call. With block scales a chunk ends in padding up to a multiple of the
 // block.
 //
-// Equations: reference compressed all-reduce of 1-bit Adam (arXiv 2102.02888); see docs/onebit.md.
+// Equations: reference compressed all-reduce of 1-bit Adam (arXiv 2102.02888); see docs/design.md.
 #pragma once
 
 #include <cstdint>

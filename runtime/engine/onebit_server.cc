@@ -124,14 +124,6 @@ void execute_server_pack(Run& run, const Step& step) {
   const Stretch range = stretch(layout, *program.read(step, 0));
   float* error = floats(run.at(*program.read(step, 0)));
   std::byte* out = run.at(*program.write(step, 0));
-  if (layout.block == 0) {
-    const float* scales = floats(run.at(*program.read(step, 1)));
-    for_each_part(layout, range.begin, range.end, [&](const Part& part, uint64_t offset) {
-      kernels::PackSigns(nullptr, scales[part.segment], part.length, octets(out) + offset / 8,
-                         error + offset);
-    });
-    return;
-  }
   const auto sum = layout.l1 ? kernels::AbsoluteSum : kernels::SquaredSum;
   const Record target = record(layout, out, range.end - range.begin);
   for_each_block(layout, range.begin, range.end, [&](uint64_t begin, uint64_t end, uint64_t index) {
@@ -141,6 +133,23 @@ void execute_server_pack(Run& run, const Step& step) {
     store_scale(target.scales, index, scale);
     kernels::PackSigns(nullptr, scale, end - begin, target.bits + (begin - range.begin) / 8,
                        values);
+  });
+}
+
+void execute_server_sign(Run& run, const Step& step) {
+  const Span& values = *run.program->read(step, 0);
+  kernels::SignBits(nullptr, floats(run.at(values)), values.elements(),
+                    octets(run.at(*run.program->write(step, 0))));
+}
+
+void execute_server_residual(Run& run, const Step& step) {
+  const OnebitLayout& layout = *run.onebit->layout;
+  const Program& program = *run.program;
+  const Stretch range = stretch(layout, *program.read(step, 0));
+  float* error = floats(run.at(*program.write(step, 0)));
+  const float* scales = floats(run.at(*program.read(step, 1)));
+  for_each_part(layout, range.begin, range.end, [&](const Part& part, uint64_t offset) {
+    kernels::Residual(nullptr, scales[part.segment], part.length, error + offset);
   });
 }
 

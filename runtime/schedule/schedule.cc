@@ -11,12 +11,17 @@ const OperationKind kRecv = {"recv", Meaning::recv};
 const OperationKind kCopy = {"copy", Meaning::copy};
 const OperationKind kReduce = {"reduce", Meaning::reduce};
 const OperationKind kCall = {"call", Meaning::call};
+const OperationKind kScan = {"scan", Meaning::none};
 const OperationKind kScale = {"scale", Meaning::none};
 const OperationKind kVerdict = {"verdict", Meaning::none};
 const OperationKind kPack = {"pack", Meaning::pack};
+const OperationKind kSign = {"sign", Meaning::pack};
+const OperationKind kResidual = {"residual", Meaning::none};
 const OperationKind kUnpackAverage = {"unpack_average", Meaning::reduce};
 const OperationKind kServerScale = {"server_scale", Meaning::none};
 const OperationKind kServerPack = {"server_pack", Meaning::pack};
+const OperationKind kServerSign = {"server_sign", Meaning::pack};
+const OperationKind kServerResidual = {"server_residual", Meaning::none};
 const OperationKind kUnpack = {"unpack", Meaning::unpack};
 const OperationKind kTakeAverage = {"take_average", Meaning::reduce};
 

@@ -32,6 +32,7 @@ struct Unit {
 };
 constexpr Unit kDataUnit{0, 0};
 constexpr Unit kFloatUnit{32, 0};
+constexpr Unit kDoubleUnit{64, 0};
 constexpr Unit kBitUnit{1, 0};
 constexpr Unit kBitBlockUnit{
     1, 4};  // sign bits in groups, one float32 scale each (group length: Binding::group)
@@ -123,20 +124,35 @@ struct OperationKind {
 // engine finds how to execute a kind in its executor table, by address (engine/executors.h).
 extern const OperationKind kSend, kRecv, kCopy, kReduce, kCall;
 // The 1-bit kinds. `?` stands only with segment scales; with block scales the scales are inside the
-// bits' records. Scales slots hold Symbol kScales floats, the last one is the verdict flag.
+// bits' records. Scales slots hold Symbol kScales floats, the last one is the verdict flag; `sums`
+// holds as many doubles, which scan and sign add to, one at a time; the first (attribute 1) sets
+// them to zero and does not read them.
 //
-// reads input, error;                              writes scales slot (own)
+// reads input range, error, sums?;                 writes sums
+extern const OperationKind kScan;
+// reads sums;                                      writes scales slot (own)
 extern const OperationKind kScale;
 // reads every scales slot;                         writes verdict: go on, or refuse on all ranks
 extern const OperationKind kVerdict;
 // reads input range, error, verdict, scales slot?; writes bits, error
 extern const OperationKind kPack;
+// Scan and packing in another order, for bits that leave before the verdict: the bits first,
+// nothing else is changed; the error they leave behind after it. reads input range, error, sums?;
+// writes bits, sums
+extern const OperationKind kSign;
+// reads input range, error, bits, verdict, scales slot?; writes error
+extern const OperationKind kResidual;
 // reads bits (one range a rank, rank order), server error, scales slots?; writes server error
 extern const OperationKind kUnpackAverage;
 // reads server error;                              writes server scales slot (own)
 extern const OperationKind kServerScale;
-// reads server error, server scales slot?;         writes bits, server error
+// reads server error;                              writes bits, server error (block scales)
 extern const OperationKind kServerPack;
+// The same in two halves around the scale (segment scales):
+// reads server error;                              writes bits
+extern const OperationKind kServerSign;
+// reads server error, server scales slot;          writes server error
+extern const OperationKind kServerResidual;
 // reads bits, scales slot?;                        writes output
 extern const OperationKind kUnpack;
 // reads bits (one range a rank, rank order), scales slots?; writes output (reduce-scatter alone)

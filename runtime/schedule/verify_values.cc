@@ -207,8 +207,9 @@ void Run::execute(Id id) {
       for (size_t i = 1; i < o.reads.size(); i++) read(id, o.reads[i]);
       write(id, o.writes[0], values);
       for (size_t i = 1; i < o.writes.size(); i++) {
-        const Role role = buffers[o.writes[i].buffer].role;
-        if (role != Role::worker_error && role != Role::server_error)
+        const Buffer& buffer = buffers[o.writes[i].buffer];
+        if (buffer.role != Role::worker_error && buffer.role != Role::server_error &&
+            buffer.symbol == kElements)
           report(fmt::format("{} writes more than its result and an error", name(id)));
         write_all(id, o.writes[i], kNeutral);
       }

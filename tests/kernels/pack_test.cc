@@ -21,7 +21,9 @@ void Compare(size_t n, size_t offset, float scale, bool with_input, Fill fill) {
   Guarded<uint8_t> bits((n + 7) / 8, offset), expected_bits((n + 7) / 8, 0);
   fill(x, random);
   fill(error, random);
-  for (size_t i = 0; i < n; i++) expected_error[i] = error[i];
+  Guarded<float> half_error(n, offset);
+  Guarded<uint8_t> half_bits((n + 7) / 8, offset);
+  for (size_t i = 0; i < n; i++) expected_error[i] = half_error[i] = error[i];
   const float* input = with_input ? x.data() : nullptr;
   if (offset == 1) {  // only the prefetch distance differs
     kernels::PackSignsAhead(input, scale, n, bits.data(), error.data(), 16384);
@@ -31,6 +33,14 @@ void Compare(size_t n, size_t offset, float scale, bool with_input, Fill fill) {
   kernels::PackSignsReference(input, scale, n, expected_bits.data(), expected_error.data());
   EXPECT_TRUE(Equal(bits, expected_bits));
   EXPECT_TRUE(Equal(error, expected_error));
+  // In two halves: the signs change nothing else, the residue follows from the same values.
+  Guarded<float> untouched(n, offset);
+  for (size_t i = 0; i < n; i++) untouched[i] = half_error[i];
+  kernels::SignBits(input, half_error.data(), n, half_bits.data());
+  EXPECT_TRUE(Equal(half_bits, expected_bits));
+  EXPECT_TRUE(Equal(half_error, untouched));
+  kernels::Residual(input, scale, n, half_error.data());
+  EXPECT_TRUE(Equal(half_error, expected_error));
   EXPECT_TRUE(x.Intact());
 }
 

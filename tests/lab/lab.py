@@ -5,7 +5,9 @@ nothing in it can take shared memory for a network. The bridge lives in a namesp
 nothing outside is touched, and addresses cannot collide with the machine's.
 
 Each host's link is shaped in both directions: what it sends on its own end, what it receives on the
-bridge's end (token bucket, then `us` of delay by netem on the way in). Needs root.
+bridge's end (token bucket, then `us` of delay by netem on the way in). TCP in every host uses one
+congestion control, cubic (Linux's own default), whatever the machine is set to: figures of two
+machines are comparable. Needs root.
 
     with Lab(4, mbps=100, us=50) as lab:
         lab.run(["prog", "args"])                       # one rank in each host
@@ -21,6 +23,7 @@ import sys
 import time
 
 PORT = 29577
+CONGESTION = "cubic"
 
 
 class LabError(Exception):
@@ -99,6 +102,8 @@ class Lab:
             self._do("ip", "-n", switch, "link", "set", port, "master", "bridge", "up")
             self._do("ip", "-n", name, "address", "add", f"{self.address(host)}/16", "dev", "eth0")
             self._do("ip", "-n", name, "link", "set", "eth0", "up")
+            self._do("ip", "-n", name, "route", "change", "10.77.0.0/16", "dev", "eth0", "src",
+                     self.address(host), "congctl", CONGESTION)
             self._shape(name, "eth0", 0)
             self._shape(switch, port, self.us)
 

@@ -2,6 +2,7 @@
 // depths, in place and out of place.
 #include <gtest/gtest.h>
 
+#include <map>
 #include <set>
 
 #include "runtime/schedule/verify.h"
@@ -169,6 +170,44 @@ TEST(OnebitDirect, WritesErrorsAndOutputAfterTheVerdictOnly) {
           }
       }
     }
+}
+
+// Signs leave before the verdict; the errors that they leave behind are written before anything of
+// their piece is delivered, since a consumer may change what the producer reads.
+TEST(OnebitDirect, SettlesEarlySignsBeforeDelivery) {
+  for (bool block : {false, true}) {
+    Request request = test::make_request(Collective::onebit_allreduce, 3, 8);
+    request.block_scale = block;
+    const schedule::Schedule rank =
+        planner::find(Collective::onebit_allreduce, "onebit_direct")->build(request);
+    const auto& operations = rank.operations;
+    std::vector<std::set<schedule::OperationId>> before(operations.size());  // all, not only direct
+    std::map<std::pair<uint32_t, uint32_t>, schedule::OperationId> settled;  // (chunk, piece)
+    uint32_t signs = 0, delivered = 0;
+    for (schedule::OperationId id = 0; id < operations.size(); id++) {
+      const schedule::Operation& o = operations[id];
+      for (schedule::OperationId earlier : o.after) {
+        before[id].insert(earlier);
+        before[id].insert(before[earlier].begin(), before[earlier].end());
+      }
+      if (o.kind == &schedule::kSign) {
+        signs++;
+        for (schedule::OperationId earlier : before[id])
+          EXPECT_NE(operations[earlier].kind, &schedule::kVerdict);
+      }
+      if (o.kind == &schedule::kResidual) settled[{o.writes[0].chunk, o.writes[0].piece}] = id;
+      const auto own = o.kind != &schedule::kUnpack
+                           ? settled.end()
+                           : settled.find({o.writes[0].chunk, o.writes[0].piece});
+      if (own != settled.end()) {
+        delivered++;
+        EXPECT_EQ(before[id].count(own->second), 1U) << schedule::describe(rank, id);
+      }
+    }
+    EXPECT_EQ(signs, 3U * (block ? 4 : 8));
+    EXPECT_EQ(settled.size(), signs);
+    EXPECT_EQ(delivered, signs);
+  }
 }
 
 }  // namespace

@@ -197,8 +197,9 @@ TEST(Verify, SeesBarrierThatForgetsRanks) {
 
 TEST(Verify, SeesErrorCarriedAsData) {
   World world = make_world(Collective::onebit_allreduce, "onebit_direct", 3, 2);
-  Operation& pack = world.ranks[1].operations[of_kind(world.ranks[1], schedule::kServerPack)[0]];
-  pack.writes.pop_back();  // the server error keeps the average: it would enter twice next time
+  Operation& residual =
+      world.ranks[1].operations[of_kind(world.ranks[1], schedule::kServerResidual)[0]];
+  residual.writes.clear();  // the server error keeps the average: it would enter twice next time
   for (Operation& o : world.ranks[1].operations)
     if (o.kind == &schedule::kUnpackAverage) o.reads.push_back(o.reads[0]);
   expect_seen(world, "2 x rank 0");

@@ -253,9 +253,9 @@ BITRAIL_API bitrail_status_t bitrail_error_state_norms(bitrail_error_state_t sta
                                                        double* server);
 
 /* Computes the values to send instead of reading them from a buffer: fills out[0..count) with
- * elements [begin, begin + count) of segment `segment`. Called twice for each range (scale, then
- * pack), from the thread that runs the call; must be a pure function of state that the consumer
- * alone changes. */
+ * elements [begin, begin + count) of segment `segment`. Called two or three times for
+ * each range (scale, signs, error), from the thread that runs the call; must be a pure function of
+ * state that the consumer alone changes. */
 typedef void (*bitrail_produce_fn)(void* user, size_t segment, size_t begin, size_t count,
                                    float* out);
 /* Takes the result: values[0..count) are elements [begin, begin + count) of segment `segment`.
