@@ -22,42 +22,29 @@ Status begin(bitrail_comm* comm, Compiled* compiled, const void* send, void* rec
   call->comm = comm;
   call->compiled = compiled;
   const engine::Program& program = compiled->program;
-  if (program.scratch_bytes != 0) {
+  if (!program.own_scratch()) {
     call->scratch = comm->engine->scratch().take(program.scratch_bytes);
     if (call->scratch.data == nullptr)
       return failure(BITRAIL_ERR_NO_MEMORY, "rank {}: no {} bytes of scratch for {}",
                      comm->world.rank, program.scratch_bytes, program.schedule.name);
   }
   call->run = compiled->take();
-  const std::vector<schedule::Buffer>& buffers = program.schedule.buffers;
-  for (size_t i = 0; i < buffers.size(); i++) {
-    std::byte*& base = call->run->base[i];
-    switch (buffers[i].role) {
-      case schedule::Role::input:
-        base = static_cast<std::byte*>(const_cast<void*>(send));  // read only, as the schedule says
-        break;
-      case schedule::Role::output:
-        base = static_cast<std::byte*>(recv);
-        break;
-      case schedule::Role::scratch:
-        base = call->scratch.data + program.scratch_offset[i];
-        break;
-      default:
-        break;  // the 1-bit call's own
-    }
-  }
+  if (call->scratch.data != nullptr) engine::bind_scratch(*call->run, call->scratch.data);
+  for (const uint32_t id : program.inputs)  // read only, as the schedule says
+    call->run->base[id] = static_cast<std::byte*>(const_cast<void*>(send));
+  for (const uint32_t id : program.outputs) call->run->base[id] = static_cast<std::byte*>(recv);
   return {};
 }
 
 Status end(Call* call, Status status) {
   if (call->run != nullptr) call->compiled->give(call->run);
-  call->comm->engine->scratch().give(call->scratch);
+  if (call->scratch.data != nullptr) call->comm->engine->scratch().give(call->scratch);
   if (status.ok()) call->comm->engine->totals().raw_bytes.add(call->raw_bytes);
   if (call->state != nullptr) finish_onebit(call->state, status);
   return status;
 }
 
-Status perform(Call call, bitrail_request_t* request) {
+Status perform(Call& call, bitrail_request_t* request) {
   engine::Engine& engine = *call.comm->engine;
   if (request == nullptr) {
     Status status = engine.execute(call.run);

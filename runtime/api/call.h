@@ -22,7 +22,7 @@ struct Call {
 // Takes a run and scratch and binds the buffers that every call has.
 Status begin(bitrail_comm* comm, Compiled* compiled, const void* send, void* recv, Call* call);
 // Starts it and, without `request`, completes it; with one, hands it over.
-Status perform(Call call, bitrail_request_t* request);
+Status perform(Call& call, bitrail_request_t* request);
 // Gives back what the call holds; returns its status.
 Status end(Call* call, Status status);
 

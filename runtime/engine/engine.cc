@@ -46,35 +46,34 @@ Status Engine::start(Deadline deadline) {
     struct Introduction {
       transport::Handle collective, point;
       transport::HostId host;
+      cpu_set_t cpus;  // where the rank may run
     };
-    Introduction own;
+    Introduction own{};
     BITRAIL_TRY(mesh_.listen(&own.collective));
     BITRAIL_TRY(point_mesh_.listen(&own.point));
     own.host = transport::host_id();
+    if (::sched_getaffinity(0, sizeof(own.cpus), &own.cpus) != 0) CPU_ZERO(&own.cpus);
     std::vector<Introduction> all(static_cast<size_t>(world_size_));
     BITRAIL_TRY(bootstrap_->allgather(&own, sizeof(own), all.data(), deadline));
     std::vector<transport::Handle> collective, point;
     int here = 0;
+    cpu_set_t cpus_here;
+    CPU_ZERO(&cpus_here);
     for (const Introduction& other : all) {
       collective.push_back(other.collective);
       point.push_back(other.point);
-      here += other.host == own.host ? 1 : 0;
+      if (!(other.host == own.host)) continue;
+      here++;
+      CPU_OR(&cpus_here, &cpus_here, &other.cpus);
     }
     mesh_.set_handles(std::move(collective));
     point_mesh_.set_handles(std::move(point));
-    choose_spins(here);
+    // Looking again costs nothing where every rank has a core; elsewhere it takes the core from
+    // whoever is waited for.
+    spins_ = here <= CPU_COUNT(&cpus_here) ? kSpinsAlone : kSpinsShared;
   }
   thread_ = std::thread([this] { background(); });
   return {};
-}
-
-// Looking again costs nothing where every rank has a core; elsewhere it takes the core from whoever
-// is waited for.
-void Engine::choose_spins(int ranks_here) {
-  cpu_set_t cpus;
-  CPU_ZERO(&cpus);
-  const bool known = ::sched_getaffinity(0, sizeof(cpus), &cpus) == 0;
-  spins_ = known && ranks_here <= CPU_COUNT(&cpus) ? kSpinsAlone : kSpinsShared;
 }
 
 void Engine::stop() {
@@ -153,7 +152,7 @@ void Engine::fail(const bootstrap::Failure& failure, bool tell) {
 // Works whenever no caller is inside. While callers come and go it only naps, so that it neither
 // fights for the lock nor makes every message of a peer ring a bell.
 void Engine::background() {
-  uint64_t seen_inside = 0;
+  uint64_t seen_entries = 0;
   while (!stopping_) {
     if (bootstrap_ != nullptr) bootstrap_->poll();
     int timeout_ms = kNapMs;
@@ -161,9 +160,9 @@ void Engine::background() {
     if (callers_.load() == 0) {
       std::unique_lock lock(mutex_, std::try_to_lock);
       if (lock.owns_lock()) {
-        const uint64_t time_inside = totals_.inside_ticks.load();
-        const bool quiet = time_inside == seen_inside;  // no call since the last nap
-        seen_inside = time_inside;
+        const uint64_t entries = totals_.entries.load();
+        const bool quiet = entries == seen_entries;  // no call since the last nap
+        seen_entries = entries;
         if (!adopt_failure()) {
           int idle_rounds = 0;
           while (callers_.load() == 0 && !stopping_ && idle_rounds < 64) {

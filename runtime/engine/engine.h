@@ -105,7 +105,6 @@ class Engine {
   bool adopt_failure();  // takes over what the bootstrap learned; true when failed
 
   void background();
-  void choose_spins(int ranks_here);
   void wake();
 
   std::unique_ptr<transport::Context> context_;

@@ -12,6 +12,7 @@ using schedule::Operation;
 using schedule::Range;
 using schedule::Schedule;
 
+constexpr uint64_t kShortBytes = 256;
 constexpr uint64_t kAlign = 64;  // of scratch buffers: a cache line and the widest vector
 
 Span bind(const Program& program, const Range& range) {
@@ -112,15 +113,26 @@ void link_steps(Program* program) {
     program->successors.insert(program->successors.end(), before[id].begin(), before[id].end());
   }
   for (const Step& step : program->steps) program->initial_waits.push_back(step.waits);
-  // Receives are posted before anything else, so that data finds its place when it arrives.
-  for (const bool receives : {true, false})
+  // Short messages leave first, since posting the receives takes no time while they fly; then the
+  // receives, so that long ones find their place when they arrive.
+  const auto turn = [program](const Step& step) {
+    if (step.act == Act::recv) return 1;
+    const bool send = step.act == Act::send && step.reads != 0;
+    return send && program->read(step, 0)->bytes <= kShortBytes ? 0 : 2;
+  };
+  for (const int now : {0, 1, 2})
     for (uint32_t id = 0; id < program->steps.size(); id++)
-      if (program->steps[id].waits == 0 && (program->steps[id].act == Act::recv) == receives)
+      if (program->steps[id].waits == 0 && turn(program->steps[id]) == now)
         program->initial.push_back(id);
 }
 
 void place_buffers(Program* program) {
-  for (const schedule::Buffer& buffer : program->schedule.buffers) {
+  const std::vector<schedule::Buffer>& buffers = program->schedule.buffers;
+  for (uint32_t id = 0; id < buffers.size(); id++) {
+    const schedule::Buffer& buffer = buffers[id];
+    if (buffer.role == schedule::Role::input) program->inputs.push_back(id);
+    if (buffer.role == schedule::Role::output) program->outputs.push_back(id);
+    if (buffer.role == schedule::Role::scratch) program->scratches.push_back(id);
     const uint64_t bytes = schedule::buffer_bytes(buffer, program->binding);
     program->buffer_bytes.push_back(bytes);
     program->scratch_offset.push_back(program->scratch_bytes);

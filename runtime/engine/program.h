@@ -54,8 +54,12 @@ struct Program {
   std::vector<uint32_t> initial_waits;  // Step::waits of all steps, to copy at each launch
   std::vector<uint32_t> initial;        // steps that wait for nothing: receives first, then by id
   std::vector<uint64_t> buffer_bytes;
-  std::vector<uint64_t> scratch_offset;  // by buffer; only scratch buffers
+  std::vector<uint32_t> inputs, outputs, scratches;  // buffers of these roles
+  std::vector<uint64_t> scratch_offset;              // by buffer; only scratch buffers
   uint64_t scratch_bytes = 0;
+  // Little scratch lives in the run, where nobody has to be asked for it.
+  bool own_scratch() const { return scratch_bytes <= kOwnScratchBytes; }
+  static constexpr uint64_t kOwnScratchBytes = 4096;
   std::vector<int> send_peers, recv_peers;
   uint64_t sent_bytes = 0;  // payload this rank puts on the wire
 

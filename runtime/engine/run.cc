@@ -10,11 +10,21 @@ void message_done(transport::Request* request) {
 
 }  // namespace
 
+void bind_scratch(Run& run, std::byte* scratch) {
+  for (const uint32_t id : run.program->scratches)
+    run.base[id] = scratch + run.program->scratch_offset[id];
+}
+
 void prepare(Run& run, const Program& program) {
   if (run.program == &program) return;
   const size_t steps = program.steps.size();
   run.program = &program;
   run.base.assign(program.schedule.buffers.size(), nullptr);
+  run.own_scratch.clear();
+  if (program.own_scratch()) {
+    run.own_scratch.resize((program.scratch_bytes + sizeof(ScratchLine) - 1) / sizeof(ScratchLine));
+    bind_scratch(run, reinterpret_cast<std::byte*>(run.own_scratch.data()));
+  }
   run.waits.assign(steps, 0);
   run.messages = std::vector<Message>(steps);
   for (std::vector<uint32_t>* list :

@@ -22,11 +22,16 @@ struct Message {
   uint32_t step = 0;
 };
 
+struct alignas(64) ScratchLine {
+  std::byte bytes[64];
+};
+
 struct Run {
   const Program* program = nullptr;
-  std::vector<std::byte*> base;   // by buffer
-  std::vector<uint32_t> waits;    // by step, counts down
-  std::vector<Message> messages;  // by step; only send and recv are used
+  std::vector<std::byte*> base;          // by buffer
+  std::vector<ScratchLine> own_scratch;  // of programs that need little
+  std::vector<uint32_t> waits;           // by step, counts down
+  std::vector<Message> messages;         // by step; only send and recv are used
   std::vector<uint32_t>
       ready;  // computing steps that may run: a min-heap, so the lowest id goes first
   std::vector<uint32_t> completed;  // messages that the transport finished since the last look
@@ -54,6 +59,9 @@ struct Run {
 
   std::byte* at(const Span& span) const { return base[span.buffer] + span.offset; }
 };
+
+// Where the program's scratch lies. Stays until the next call.
+void bind_scratch(Run& run, std::byte* scratch);
 
 // Makes `run` fit `program`: allocates what it needs. Reused for later calls without allocating.
 void prepare(Run& run, const Program& program);

@@ -38,6 +38,7 @@ inline uint64_t ticks() {
 
 struct Totals {
   Counter calls, raw_bytes, sent_bytes, received_bytes, messages, refused, failures;
+  Counter entries;       // threads that came in
   Counter inside_ticks;  // time spent in calls
 
   // inside_ticks in nanoseconds, by the rate since this object was made.

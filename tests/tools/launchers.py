@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
 """`bitrail perf` under every launcher. See support.py."""
+import os
+
 from support import TOOL, free_port, main, program, require, run
 
 EXACT = ("allreduce", "reduce_scatter", "allgather", "broadcast", "alltoall", "sendrecv")
@@ -32,6 +34,33 @@ def launch_onebit():
             ratio, error = float(row[8]), float(row[11])
             require(31 < ratio <= 32, f"ratio {ratio}")
             require(0.01 < error < 1, f"relative error {error}")
+
+
+def launch_binds():
+    """Each rank gets its share of the processors, all together what the launcher has."""
+    show = ("sh", "-c", "echo cpus $(awk '/Cpus_allowed_list/ {print $2}' /proc/self/status)")
+    mine = os.sched_getaffinity(0)
+
+    def seen(*options):
+        code, out, _ = run(TOOL, "launch", *options, "--", *show)
+        require(code == 0, f"launch {options}")
+        return [parse_cpus(line.split("cpus ")[1]) for line in out.splitlines() if "cpus " in line]
+
+    shares = seen("-n", str(len(mine)))
+    require(all(len(share) == 1 for share in shares), f"one processor a rank: {shares}")
+    require(set().union(*shares) == mine, f"all are used: {shares}")
+    require(seen("-n", "1") == [mine], "a rank alone has them all")
+    require(seen("-n", "1", "--no-bind") == [mine], "unbound")
+    crowd = seen("-n", str(len(mine) + 1))
+    require(all(share == mine for share in crowd), f"more ranks than processors: {crowd}")
+
+
+def parse_cpus(text):
+    cpus = set()
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        cpus |= set(range(int(first), int(last or first) + 1))
+    return cpus
 
 
 def open_mpi():

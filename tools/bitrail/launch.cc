@@ -23,6 +23,7 @@
 #include "runtime/bootstrap/socket.h"
 #include "runtime/common/clock.h"
 #include "runtime/config/variables.h"
+#include "tools/bitrail/bind.h"
 
 namespace bitrail::tool {
 namespace {
@@ -84,6 +85,7 @@ class Job {
 
   const LaunchOptions& options_;
   std::vector<Rank> ranks_;
+  std::vector<cpu_set_t> shares_;  // of the processors, by rank; empty: not bound
   std::vector<std::pair<std::string, std::string>> environment_;
   UniqueFd signals_;
   // Bound for as long as the job lives, never listening: so no other socket of this host takes the
@@ -124,6 +126,10 @@ Status Job::prepare() {
   environment_.emplace_back("BITRAIL_RANKS_PER_NODE",
                             emulated ? "1" : fmt::format("{}", options_.ranks));
   BITRAIL_TRY(reserve_rendezvous());
+  if (options_.bind) {
+    const Status bound = share_processors(options_.ranks, &shares_);
+    if (!bound.ok()) say(bound.text() + "; ranks are not bound to processors");
+  }
   sigset_t mask;
   sigemptyset(&mask);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGCHLD}) sigaddset(&mask, signal);
@@ -152,6 +158,10 @@ void Job::become(int number, int out, int err) {
   (void)setenv("BITRAIL_WORLD_SIZE", fmt::format("{}", options_.ranks).c_str(), 1);
   for (const auto& [name, value] : environment_) (void)setenv(name.c_str(), value.c_str(), 0);
   (void)sigprocmask(SIG_SETMASK, &old_mask_, nullptr);
+  if (!shares_.empty()) {
+    const cpu_set_t& share = shares_[static_cast<size_t>(number)];
+    (void)sched_setaffinity(0, sizeof share, &share);  // unbound it runs too
+  }
   std::vector<char*> arguments;
   for (const std::string& word : options_.program) {
     arguments.push_back(const_cast<char*>(word.c_str()));
@@ -330,11 +340,15 @@ int Job::run() {
 }
 
 constexpr const char* kUsage =
-    "usage: bitrail launch -n RANKS [--no-prefix] [--timeout SECONDS] [--] PROGRAM [ARGUMENTS]\n"
+    "usage: bitrail launch -n RANKS [--no-prefix] [--no-bind] [--timeout SECONDS] [--] PROGRAM "
+    "[ARGUMENTS]\n"
     "\n"
     "Starts RANKS processes of PROGRAM on this host as one job.\n"
     "  -n RANKS           how many\n"
     "  --no-prefix        do not put \"[rank] \" before each line of output\n"
+    "  --no-bind          let ranks run on any processor; otherwise each gets its share of them, "
+    "where\n"
+    "                     there are as many as ranks\n"
     "  --timeout SECONDS  end the job after this time\n"
     "Exit code: 0, or that of the first rank that failed (128 + signal when it was killed).\n";
 
@@ -371,6 +385,8 @@ int launch_main(int argc, char** argv) {
     }
     if (word == "--no-prefix") {
       options.prefix = false;
+    } else if (word == "--no-bind") {
+      options.bind = false;
     } else if (word == "-n" || word == "--ranks") {
       if (!parse(next, &options.ranks) || options.ranks < 1 || options.ranks > 4096) {
         return refuse(fmt::format("-n '{}' is not a number of ranks from 1 to 4096", next));

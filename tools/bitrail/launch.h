@@ -16,6 +16,7 @@ struct LaunchOptions {
   int ranks = 1;
   std::vector<std::string> program;  // and its arguments
   bool prefix = true;                // "[rank] " before each line; false: output passes untouched
+  bool bind = true;                  // each rank to its share of the processors (bind.h)
   double timeout_s = 0;              // ends the job after this many seconds; 0: never
   double grace_s = 5;                // between a first failure or signal and the end of the rest
 };

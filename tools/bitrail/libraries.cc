@@ -1,6 +1,7 @@
 #include "tools/bitrail/libraries.h"
 
 #include <fmt/core.h>
+#include <hwloc.h>
 #include <hwy/highway.h>
 #include <hwy/targets.h>
 #include <openssl/crypto.h>
@@ -55,6 +56,11 @@ std::string highway_version() {
                      hwy::TargetName(best));
 }
 
+std::string hwloc_version() {
+  const unsigned version = hwloc_get_api_version();
+  return fmt::format("{}.{}.{}", version >> 16, version >> 8 & 255, version & 255);
+}
+
 }  // namespace
 
 std::vector<Library> libraries() {
@@ -62,6 +68,7 @@ std::vector<Library> libraries() {
           {"PMIx", pmix_version()},
           {"oneDNN", dnnl_version()},
           {"Highway", highway_version()},
+          {"hwloc", hwloc_version()},
           {"OpenSSL", OpenSSL_version(OPENSSL_VERSION)},
           {"fmt", fmt::format("{}.{}.{}", FMT_VERSION / 10000, FMT_VERSION / 100 % 100,
                               FMT_VERSION % 100)},

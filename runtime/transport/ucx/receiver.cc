@@ -299,7 +299,7 @@ void UcxReceiver::finish(ReceiveOp* op) {
                       fmt::format("receive from {}: a message of {} bytes for a buffer of {} bytes",
                                   name_, size, capacity));
   } else {
-    worker_->complete(this, user, BITRAIL_OK, {});
+    worker_->complete(this, user);
   }
 }
 

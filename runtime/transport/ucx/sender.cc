@@ -127,7 +127,7 @@ void UcxSender::launch(SendOp* op) {
   const ucs_status_ptr_t sent =
       post(op, kData, &op->header.data, sizeof(op->header.data), op->bytes, op->size, flags);
   if (sent == nullptr) {
-    finish(op, BITRAIL_OK, {});
+    finish(op);
   } else if (UCS_PTR_IS_ERR(sent)) {
     finish(op, BITRAIL_ERR_PEER_LOST,
            fmt::format("send to {}: {}", name_, ucs_status_string(UCS_PTR_STATUS(sent))));
@@ -148,7 +148,7 @@ void UcxSender::launch_long(SendOp* op) {
 
 void UcxSender::granted(SendOp* op, const GrantHeader& grant) {
   if (op->receive_id != 0) return;  // a second grant: not from an honest peer
-  if (grant.answer == kDropped) return finish(op, BITRAIL_OK, {});
+  if (grant.answer == kDropped) return finish(op);
   if (grant.answer != kAccepted || grant.receive_id == 0) {
     finish(op, BITRAIL_ERR_PEER_LOST, name_ + " has closed the connection");
     return;
@@ -206,7 +206,7 @@ void UcxSender::sent(SendOp* op, ucs_status_t status) {
   if (parent == nullptr) {
     op->in_ucx = false;
     if (self == nullptr) return;  // its owner is gone and the worker will not be used again
-    if (status == UCS_OK) return self->finish(op, BITRAIL_OK, {});
+    if (status == UCS_OK) return self->finish(op);
     // What went wrong with the connection is known better than by UCX's code for this message.
     const Status& known = self->endpoint_->failure;
     return self->finish(op, known.ok() ? BITRAIL_ERR_PEER_LOST : known.code(),
@@ -230,13 +230,23 @@ void UcxSender::sent(SendOp* op, ucs_status_t status) {
   worker->enqueue(parent);  // UCX calls from within a round
 }
 
-void UcxSender::finish(SendOp* op, bitrail_status_t status, const std::string& text) {
+Request* UcxSender::retire(SendOp* op) {
   if (op->send_id != 0) worker_->long_sends.erase(op->send_id);
   if (op->queued) worker_->dequeue(op);
   Request* user = op->user;
   ops_.remove(op);
   worker_->send_ops.give(op);
   worker_->moved++;
+  return user;
+}
+
+void UcxSender::finish(SendOp* op) {
+  Request* user = retire(op);
+  if (user != nullptr) worker_->complete(this, user);
+}
+
+void UcxSender::finish(SendOp* op, bitrail_status_t status, const std::string& text) {
+  Request* user = retire(op);
   if (user != nullptr) worker_->complete(this, user, status, text);
 }
 

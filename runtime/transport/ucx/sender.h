@@ -41,6 +41,9 @@ class UcxSender : public Sender {
   void launch(SendOp* op);
   void launch_long(SendOp* op);
   void pump(SendOp* op);
+  // Takes the operation out of everything; returns whom to tell, null for nobody.
+  Request* retire(SendOp* op);
+  void finish(SendOp* op);  // well
   void finish(SendOp* op, bitrail_status_t status, const std::string& text);
 
   std::shared_ptr<Worker> worker_;

@@ -220,15 +220,23 @@ void Worker::send_header(ucp_ep_h ep, Endpoint* endpoint, MessageId id, const vo
   }
 }
 
+void Worker::complete(const void* owner, Request* request) {
+  if (holding_ > 0) return complete(owner, request, BITRAIL_OK, {});
+  moved++;
+  request->status = BITRAIL_OK;
+  request->done = true;
+  if (request->on_done != nullptr) request->on_done(request);
+}
+
 void Worker::complete(const void* owner, Request* request, bitrail_status_t status,
-                      std::string text) {
+                      const std::string& text) {
   moved++;
   if (holding_ > 0) {
-    held_.push_back({owner, request, status, std::move(text)});
+    held_.push_back({owner, request, status, text});
     return;
   }
   request->status = status;
-  if (status != BITRAIL_OK) request->text = std::move(text);
+  if (status != BITRAIL_OK) request->text = text;
   request->done = true;
   if (request->on_done != nullptr) request->on_done(request);
 }
@@ -244,7 +252,7 @@ void Worker::deliver_held(const void* owner) {
     held_.erase(held_.begin() + static_cast<std::ptrdiff_t>(i));
   }
   for (Held& held : mine) {
-    complete(held.owner, held.request, held.status, std::move(held.text));
+    complete(held.owner, held.request, held.status, held.text);
   }
 }
 

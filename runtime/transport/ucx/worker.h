@@ -60,7 +60,9 @@ class Worker {
   void reply(ucp_ep_h ep, MessageId id, const void* header, size_t bytes);
   // Completes a caller's request: now, or at the next progress() while closing something.
   // `owner` is the Sender or Receiver it was given to.
-  void complete(const void* owner, Request* request, bitrail_status_t status, std::string text);
+  void complete(const void* owner, Request* request, bitrail_status_t status,
+                const std::string& text);
+  void complete(const void* owner, Request* request);  // well
   // Tells at once what was held back of this owner's, which is about to go. Null: everybody's.
   void deliver_held(const void* owner);
 
