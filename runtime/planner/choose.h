@@ -14,7 +14,7 @@ namespace bitrail::planner {
 constexpr uint64_t kDoublingBytes = 16 * 1024;
 // A received piece should still lie in the L2 cache (1 MiB and up on servers) when it is summed,
 // yet be long enough that a message's fixed cost does not show.
-constexpr uint64_t kPieceBytes = 512 * 1024;
+constexpr uint64_t kPieceBytes = 256 * 1024;
 // 32 KiB of sign bits: below UCX's rendezvous threshold on TCP, above its per-message cost.
 constexpr uint64_t kOnebitPieceElements = 256 * 1024;
 // Bounds the schedule's length; longer vectors get longer pieces.

@@ -5,9 +5,9 @@ nothing in it can take shared memory for a network. The bridge lives in a namesp
 nothing outside is touched, and addresses cannot collide with the machine's.
 
 Each host's link is shaped in both directions: what it sends on its own end, what it receives on the
-bridge's end (token bucket, then `us` of delay by netem on the way in). TCP in every host uses one
-congestion control, cubic (Linux's own default), whatever the machine is set to: figures of two
-machines are comparable. Needs root.
+bridge's end (token bucket, then `us` of delay by netem on the way in). TCP in every host uses the one
+congestion control that every kernel has, reno, whatever the machine is set to: so figures of two
+machines are comparable, and repeat best (docs/benchmarks.md). Needs root.
 
     with Lab(4, mbps=100, us=50) as lab:
         lab.run(["prog", "args"])                       # one rank in each host
@@ -23,7 +23,7 @@ import sys
 import time
 
 PORT = 29577
-CONGESTION = "cubic"
+CONGESTION = "reno"
 
 
 class LabError(Exception):

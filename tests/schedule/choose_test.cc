@@ -60,7 +60,7 @@ TEST(Choose, RefusesUnknownNamesAndSaysWhatThereIs) {
 TEST(Choose, CutsPiecesByTheChunksSize) {
   Choice choice;
   ASSERT_TRUE(choose(allreduce_of(64 << 20), "", 0, &choice).ok());
-  EXPECT_EQ(choice.request.pieces, 32U);  // 16 MiB chunks
+  EXPECT_EQ(choice.request.pieces, 64U);  // 16 MiB chunks
   ASSERT_TRUE(choose(allreduce_of(4), "", 0, &choice).ok());
   EXPECT_EQ(choice.request.pieces, 1U);
   ASSERT_TRUE(choose(allreduce_of(64 << 20), "", 1 << 20, &choice).ok());

@@ -88,7 +88,7 @@ def between_hosts(rows, quick):
         with Lab(HOSTS, mbps=mbps) as lab:
             for turn in range(rounds):
                 progress(f"between {HOSTS} hosts, {mbps} Mbit/s, round {turn + 1} of {rounds}")
-                found.append(one_round(lab, 5 if quick else 11, 1 if mbps < 1000 else 3))
+                found.append(one_round(lab, 5 if quick else 11, 1 if quick or mbps < 1000 else 3))
         for scale in ("block", "segment"):
             name = f"1-bit 64 MiB, 4 hosts, {mbps} Mbit/s, {scale} scales:"
             wire = median(turn[scale][0] for turn in found)
