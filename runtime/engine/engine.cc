@@ -90,8 +90,7 @@ void Engine::wake() {
   [[maybe_unused]] const ssize_t written = ::write(wake_fd_, &one, sizeof(one));
 }
 
-Status Engine::failure_status() const {
-  if (!failed_.load(std::memory_order_acquire)) return {};
+Status Engine::first_failure() const {
   std::lock_guard lock(failure_mutex_);
   return Status(failure_.code, failure_.text);
 }

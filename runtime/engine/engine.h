@@ -68,7 +68,9 @@ class Engine {
 
   // Fails this rank and tells the others.
   void abort(const bootstrap::Failure& failure);
-  Status failure_status() const;  // OK while nothing failed
+  Status failure_status() const {  // OK while nothing failed
+    return failed_.load(std::memory_order_acquire) ? first_failure() : Status();
+  }
 
   Totals& totals() { return totals_; }
   transport::Context* context() { return context_.get(); }
@@ -77,6 +79,7 @@ class Engine {
   Scratch& scratch() { return scratch_; }
 
  private:
+  Status first_failure() const;
   // All with the lock held.
   Status start_run(Run* run);
   Status start_transfer(Transfer* transfer);
