@@ -30,7 +30,8 @@ struct Tensor {
   Element type = Element::float32;
   Spread spread = Spread::replicated;
   std::vector<uint64_t> shape;  // a flat tensor has one extent; no extent: one element
-  const void* data = nullptr;   // borrowed for the call, row-major; ignored where there is no element
+  const void* data =
+      nullptr;  // borrowed for the call, row-major; ignored where there is no element
 };
 
 // Elements of a shape.

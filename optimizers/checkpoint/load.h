@@ -1,8 +1,7 @@
-// Opens and reads a checkpoint (docs/checkpoints.md). Nothing that fails a check is ever handed out.
+// Opens and reads a checkpoint (docs/checkpoints.md). Nothing that fails a check is ever handed
+// out.
 #pragma once
 
-#include <map>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -11,21 +10,21 @@
 
 namespace bitrail::checkpoint {
 
-// An open checkpoint. Files stay open, so that a Save over it does not disturb the reader.
+// An open checkpoint.
 struct Checkpoint {
   struct Shard {
     std::string path;
-    int fd = -1;
+    uint64_t data_at = 0;  // in the file
     ShardHeader header;
-    Shard() = default;
-    Shard(Shard&& other) noexcept;
-    Shard& operator=(Shard&&) = delete;
-    ~Shard();
   };
   std::string directory;
   Manifest manifest;          // optimizer, step, scalars, model, tensors, world_size
   std::vector<Shard> shards;  // (manifest.world_size)
-  std::vector<uint8_t> piece;  // read and verified, not yet copied out
+
+  // The piece that was read last, for reads smaller than a piece.
+  std::vector<uint8_t> piece;
+  const ShardTensor* piece_of = nullptr;
+  uint64_t piece_index = 0;
 };
 
 // Collective over `comm` (NULL: one rank alone), whatever the world size of the checkpoint. Reads
@@ -45,17 +44,19 @@ const TensorInfo* Find(const Checkpoint& checkpoint, const std::string& name);
 // Reads a whole replicated tensor. `type` and `count` must be the tensor's: else
 // BITRAIL_ERR_MISMATCH, as with a name that is not there. Local, not collective. After a failure
 // `out` is undefined (the bytes changed since Open).
-Status Read(Checkpoint& checkpoint, const std::string& name, Element type, uint64_t count, void* out);
+Status Read(Checkpoint& checkpoint, const std::string& name, Element type, uint64_t count,
+            void* out);
 
-// Reads elements [begin, begin + count) of the per-rank tensor that rank `rank` (of the checkpoint's
-// world size) saved.
+// Reads elements [begin, begin + count) of the per-rank tensor that rank `rank` (of the
+// checkpoint's world size) saved.
 Status ReadOfRank(Checkpoint& checkpoint, const std::string& name, int rank, Element type,
                   uint64_t begin, uint64_t count, void* out);
 
 // Elements of the per-rank tensor `name` of rank `rank`; 0: no such tensor.
 uint64_t CountOfRank(const Checkpoint& checkpoint, const std::string& name, int rank);
 
-// Scalars by name and type. False where there is none, or of another type; *value is then unchanged.
+// Scalars by name and type. False where there is none, or of another type; *value is then
+// unchanged.
 bool Get(const Scalars& scalars, const std::string& name, int64_t* value);
 bool Get(const Scalars& scalars, const std::string& name, double* value);
 bool Get(const Scalars& scalars, const std::string& name, std::string* value);
