@@ -3,13 +3,16 @@
 #include <algorithm>
 #include <vector>
 
+#include "optimizers/checkpoint/safetensors.h"
+
 namespace bitrail::checkpoint {
 namespace {
 
 using engine::OnebitLayout;
 using engine::Segment;
 
-constexpr uint64_t kTileValues = 65536;  // read at a time: 256 KiB
+// Read at a time: a piece of the file under one checksum, so that none is read twice.
+constexpr uint64_t kTileValues = kPiece / sizeof(float);
 
 // A run of values of one segment inside a chunk: elements [element, element + count) of segment
 // `segment` lie at [at, at + count) of chunk `chunk`. Padding left out.
@@ -88,25 +91,27 @@ Status RespreadWorker(const OnebitLayout& from, const OnebitLayout& to, int rank
   std::vector<float> values(kTileValues);
   std::vector<double> sum(kTileValues);
   std::fill_n(worker, to.padded(), 0.0f);
-  for (uint64_t chunk = 0; chunk < static_cast<uint64_t>(from.world_size); chunk++) {
-    for (uint64_t begin = 0; begin < from.chunk; begin += kTileValues) {
-      const uint64_t count = std::min(kTileValues, from.chunk - begin);
-      std::fill_n(sum.begin(), count, 0.0);
-      for (const Weight& weight : weights) {
-        BITRAIL_TRY(source(weight.rank, chunk * from.chunk + begin, count, values.data()));
-        for (uint64_t i = 0; i < count; i++) {
-          sum[i] += weight.overlap * static_cast<double>(values[i]);
-        }
-      }
-      ForRuns(from, chunk, begin, begin + count, [&](const Run& run) {
+  for (uint64_t begin = 0; begin < from.padded(); begin += kTileValues) {
+    const uint64_t count = std::min(kTileValues, from.padded() - begin);
+    std::fill_n(sum.begin(), count, 0.0);
+    for (const Weight& weight : weights) {
+      BITRAIL_TRY(source(weight.rank, begin, count, values.data()));
+      for (uint64_t i = 0; i < count; i++)
+        sum[i] += weight.overlap * static_cast<double>(values[i]);
+    }
+    for (uint64_t at = begin; at < begin + count;) {
+      const uint64_t chunk = at / from.chunk, base = chunk * from.chunk;
+      const uint64_t stop = std::min(begin + count, base + from.chunk);
+      ForRuns(from, chunk, at - base, stop - base, [&](const Run& run) {
         ForParts(to, run, [&](const Run& part) {
-          const double* in = &sum[run.at - begin + (part.element - run.element)];
+          const double* in = &sum[base + run.at - begin + (part.element - run.element)];
           float* out = worker + part.chunk * to.chunk + part.at;
           for (uint64_t i = 0; i < part.count; i++) {
             out[i] = static_cast<float>(in[i] / from.world_size);
           }
         });
       });
+      at = stop;
     }
   }
   return {};

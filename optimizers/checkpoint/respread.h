@@ -22,7 +22,7 @@ using ErrorSource = std::function<Status(int rank, uint64_t begin, uint64_t coun
 
 // Worker errors of rank `rank` of `to`, from those of `from` (each `from.padded()` values, chunk by
 // chunk as runtime/api/error_state.h says). Writes worker[0 .. to.padded()). Both layouts hold the
-// same tensors, else BITRAIL_ERR_MISMATCH. Scratch: a MiB, whatever the size; reads at most
+// same tensors, else BITRAIL_ERR_MISMATCH. Scratch: 3 MiB, whatever the size; reads at most
 // ceil(W/W') + 1 old ranks.
 Status RespreadWorker(const engine::OnebitLayout& from, const engine::OnebitLayout& to, int rank,
                       const ErrorSource& source, float* worker);
