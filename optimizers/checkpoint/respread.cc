@@ -84,6 +84,12 @@ std::vector<Weight> Weights(int from, int to, int rank) {
 
 }  // namespace
 
+ErrorSource SourceOf(Checkpoint& checkpoint, const std::string& name) {
+  return [&checkpoint, name](int rank, uint64_t begin, uint64_t count, float* out) {
+    return ReadOfRank(checkpoint, name, rank, Element::float32, begin, count, out);
+  };
+}
+
 Status RespreadWorker(const OnebitLayout& from, const OnebitLayout& to, int rank,
                       const ErrorSource& source, float* worker) {
   BITRAIL_TRY(SameTensors(from, to));

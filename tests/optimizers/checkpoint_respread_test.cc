@@ -7,6 +7,10 @@
 #include <cmath>
 #include <set>
 
+#include "optimizers/checkpoint/save.h"
+#include "tests/optimizers/checkpoint_support.h"
+#include "tests/support/world.h"
+
 namespace bitrail {
 namespace {
 
@@ -198,6 +202,37 @@ TEST(RespreadServer, KeepsEveryElement) {
       EXPECT_NEAR(sum, 0, 1e-6);  // nothing but the elements
     }
   }
+}
+
+// Through files, every rank reading what it needs: 4 ranks save, 3 load.
+TEST(Respread, ReadsShardsOfOtherRanks) {
+  const test::TemporaryDirectory place;
+  const std::string directory = place / "c";
+  const std::vector<uint64_t> counts = {700'001, 8};
+  const OnebitLayout from = Layout(4, 0, counts), to = Layout(3, 0, counts);
+  const All worker = Random(4, from.padded(), 6), server = Random(4, from.chunk, 7);
+  test::World(4).run([&](int rank, bitrail_comm_t comm) {
+    const Floats &w = worker[static_cast<size_t>(rank)], &s = server[static_cast<size_t>(rank)];
+    checkpoint::Content content;
+    content.optimizer = "onebit-adam";
+    using checkpoint::Element;
+    using checkpoint::Spread;
+    content.tensors = {{"worker", Element::float32, Spread::per_rank, {w.size()}, w.data()},
+                       {"server", Element::float32, Spread::per_rank, {s.size()}, s.data()}};
+    ASSERT_TRUE(checkpoint::Save(comm, directory, content).ok());
+  });
+  const All expected_worker = Worker(from, to, worker), expected_server = Server(from, to, server);
+  test::World(3).run([&](int rank, bitrail_comm_t comm) {
+    checkpoint::Checkpoint opened;
+    ASSERT_TRUE(checkpoint::Open(comm, directory, &opened).ok());
+    Floats w(to.padded()), s(to.chunk);
+    ASSERT_TRUE(RespreadWorker(from, to, rank, SourceOf(opened, "worker"), w.data()).ok());
+    ASSERT_TRUE(RespreadServer(from, to, rank, SourceOf(opened, "server"), s.data()).ok());
+    EXPECT_EQ(w, expected_worker[static_cast<size_t>(rank)]);
+    EXPECT_EQ(s, expected_server[static_cast<size_t>(rank)]);
+    EXPECT_EQ(RespreadWorker(from, to, rank, SourceOf(opened, "none"), w.data()).code(),
+              BITRAIL_ERR_MISMATCH);
+  });
 }
 
 TEST(Respread, RefusesOtherTensorsAndPassesFailuresOn) {

@@ -115,13 +115,21 @@ Status Timed(const Bench& bench, const std::function<Status()>& run, nlohmann::j
 Status Run(Bench& bench, int rounds) {
   const files::path saved = bench.directory / "checkpoint";
   const files::path raw = bench.directory / fmt::format("raw-{}", bench.rank);
-  nlohmann::json save = nlohmann::json::array(), replace = save, write = save, load = save;
+  const files::path other = bench.directory / fmt::format("other-{}", bench.rank);
+  nlohmann::json save = nlohmann::json::array(), replace = save, write = save, rewrite = save,
+                 load = save;
+  const auto run_rewrite = [&] {
+    BITRAIL_TRY(WriteAndSync(bench, other));
+    files::remove(raw);
+    return Status();
+  };
   const auto run_save = [&] { return checkpoint::Save(bench.comm, saved, bench.content); };
   std::vector<float> out(bench.data.size());
   for (int round = 0; round < rounds; round++) {
     BITRAIL_TRY(Timed(
         bench, [&] { return WriteAndSync(bench, raw); }, &write));
-    files::remove(raw);
+    BITRAIL_TRY(Timed(bench, run_rewrite, &rewrite));
+    files::remove(other);
     BITRAIL_TRY(Timed(bench, run_save, &save));
     BITRAIL_TRY(Timed(bench, run_save, &replace));
     BITRAIL_TRY(Timed(
@@ -135,7 +143,8 @@ Status Run(Bench& bench, int rounds) {
   if (code != BITRAIL_OK) return Status(code, bitrail_last_error());
   if (bench.rank != 0) return {};
   const nlohmann::json result = {{"ranks", bench.ranks}, {"bytes", bytes},     {"save", save},
-                                 {"write", write},       {"replace", replace}, {"load", load}};
+                                 {"write", write},       {"replace", replace}, {"rewrite", rewrite},
+                                 {"load", load}};
   std::puts(result.dump().c_str());
   return {};
 }
