@@ -10,8 +10,9 @@
 
 namespace bitrail::checkpoint {
 
-// Of checkpoint.json and of a shard's header. Parsed, they take about 16 times as much memory.
-constexpr size_t kMaxJsonBytes = size_t{64} << 20;
+// Of checkpoint.json and of a shard's header: enough for the checksums of a terabyte. Parsed,
+// hostile ones take up to 20 times as much memory.
+constexpr size_t kMaxJsonBytes = size_t{16} << 20;
 
 // Fails on what is too large, nested more than 8 deep, or no JSON.
 Status ParseJson(std::string_view text, nlohmann::json* value);

@@ -130,7 +130,7 @@ Status Commit(const Saving& saving, bool* renamed) {
   const FileOps& files = saving.files;
   const std::string temporary = saving.Path(kTemporary), name = saving.Path(kManifestName);
   BITRAIL_TRY(WriteText(files, temporary, text));
-  const Status status =
+  Status status =
       Check(files.rename(files.user, temporary.c_str(), name.c_str()), "rename", temporary);
   if (!status.ok()) {
     (void)files.unlink(files.user, temporary.c_str());
@@ -170,7 +170,7 @@ Status Save(bitrail_comm_t comm, const std::string& directory, const Content& co
   std::vector<Words> all;
   bool reached = false;
   const Status wrote = WriteOwn(saving, &own);
-  const Status all_wrote = Agree(comm, wrote, {own.bytes, own.header}, &all, &reached);
+  Status all_wrote = Agree(comm, wrote, {own.bytes, own.header}, &all, &reached);
   if (!all_wrote.ok()) {
     // Ranks that did not hear each other leave their shards: rank 0 may be about to name them.
     if (reached || saving.rank == 0 || !wrote.ok()) RemoveOwn(saving);
@@ -180,7 +180,7 @@ Status Save(bitrail_comm_t comm, const std::string& directory, const Content& co
 
   bool renamed = false;
   const Status committed = saving.rank == 0 ? Commit(saving, &renamed) : Status();
-  const Status all_know = Agree(comm, committed, {renamed ? 1u : 0u, 0}, &all, &reached);
+  Status all_know = Agree(comm, committed, {renamed ? 1u : 0u, 0}, &all, &reached);
   if (committed.ok() && saving.rank == 0) RemoveOthers(saving);
   // Known not to be in place: the shards are of no use.
   if (saving.rank != 0 && reached) renamed = all[0][0] != 0;

@@ -154,7 +154,8 @@ void Replay(const std::vector<Operation>& operations, size_t count, const Surviv
   const auto& contents = survival.bytes ? written : durable;
   for (const auto& [name, file] : names) {
     const auto found = contents.find(file);
-    WriteAll(path + "/" + name, found == contents.end() ? std::string() : found->second);
+    WriteAll(fmt::format("{}/{}", path, name),
+             found == contents.end() ? std::string() : found->second);
   }
 }
 

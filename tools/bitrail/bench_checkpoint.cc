@@ -35,7 +35,8 @@ struct Bench {
 
 Status Barrier(const Bench& bench) {
   const bitrail_status_t code = bitrail_barrier(bench.comm, nullptr);
-  return code == BITRAIL_OK ? Status() : Status(code, bitrail_last_error());
+  if (code != BITRAIL_OK) return Status(code, bitrail_last_error());
+  return {};
 }
 
 // Values without a pattern that a file system could compress.
