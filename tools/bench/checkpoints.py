@@ -18,7 +18,7 @@ def measure(ranks, quick, directory):
 
 def checkpoints(rows, quick=False, directory=None):
     """Adds the rows. `directory`: on the disk to measure; by default a temporary one."""
-    for ranks in (1, 2):
+    for ranks in (1,) if quick else (1, 2):
         progress(f"checkpoint of {PARAMETERS / 1e6:.0f} M parameters, {ranks} rank(s)")
         with tempfile.TemporaryDirectory(prefix="bitrail-bench-", dir=directory) as place:
             times = measure(ranks, quick, place)
