@@ -12,6 +12,8 @@ namespace bitrail::api {
 namespace {
 
 constexpr uint64_t kMagic = 0x31'52'52'45'4c'52'42'01;  // "BRLERR1"
+// What callers compiled against an earlier header pass.
+constexpr size_t kLeastLayout = offsetof(bitrail_onebit_layout_t, padding);
 constexpr uint64_t kLeastBlock = 1024, kMostBlock = 65536, kDefaultBlock = 4096;
 
 // Front of a saved state. Little endian, as every machine this runs on.
@@ -22,7 +24,7 @@ struct Header {
 };
 
 uint64_t layout_hash(const engine::OnebitLayout& layout) {
-  uint64_t hash = layout.l1 ? 1 : 2;
+  uint64_t hash = (layout.l1 ? 1u : 2u) + (layout.tight ? 2u : 0u);
   const auto mix = [&hash](uint64_t value) { hash = (hash ^ value) * 0x9E3779B97F4A7C15u + 1; };
   mix(layout.block);
   for (const engine::Segment& segment : layout.segments) mix(segment.count);
@@ -44,14 +46,22 @@ size_t saved_bytes(const bitrail_error_state& state) {
   return sizeof(Header) + (state.worker.size() + state.server.size()) * sizeof(float);
 }
 
+bitrail_padding_t padding_of(const bitrail_onebit_layout_t& layout) {
+  return layout.struct_size >= sizeof layout ? layout.padding : BITRAIL_PADDING_DEEPSPEED;
+}
+
 Status check_layout(const bitrail_onebit_layout_t* layout, uint64_t* block) {
-  if (layout == nullptr || layout->struct_size < sizeof(*layout))
+  if (layout == nullptr || layout->struct_size < kLeastLayout)
     return Status(BITRAIL_ERR_INVALID_ARGUMENT, "layout is NULL or its struct_size is not set");
   if (layout->segments == 0 || layout->counts == nullptr)
     return Status(BITRAIL_ERR_INVALID_ARGUMENT, "a layout needs at least one segment");
   if (layout->norm != BITRAIL_NORM_L2 && layout->norm != BITRAIL_NORM_L1)
     return failure(BITRAIL_ERR_INVALID_ARGUMENT, "there is no norm {}",
                    static_cast<int>(layout->norm));
+  const bitrail_padding_t padding = padding_of(*layout);
+  if (padding != BITRAIL_PADDING_DEEPSPEED && padding != BITRAIL_PADDING_TIGHT)
+    return failure(BITRAIL_ERR_INVALID_ARGUMENT, "there is no padding {}",
+                   static_cast<int>(padding));
   *block = 0;
   if (layout->scale == BITRAIL_SCALE_SEGMENT) return {};
   if (layout->scale != BITRAIL_SCALE_BLOCK)
@@ -123,8 +133,9 @@ bitrail_status_t bitrail_error_state_create(bitrail_error_state_t* state, bitrai
     auto made = std::make_unique<bitrail_error_state>();
     made->comm = comm;
     const std::vector<uint64_t> counts(layout->counts, layout->counts + layout->segments);
-    BITRAIL_TRY(bitrail::engine::make_layout(comm->world.size, counts, block,
-                                             layout->norm == BITRAIL_NORM_L1, &made->layout));
+    BITRAIL_TRY(bitrail::engine::make_layout(
+        comm->world.size, counts, block, layout->norm == BITRAIL_NORM_L1, &made->layout,
+        bitrail::api::padding_of(*layout) == BITRAIL_PADDING_TIGHT));
     for (const bitrail::engine::Segment& segment : made->layout.segments) {
       const bitrail::engine::Cut own =
           bitrail::engine::tensor_part(segment, static_cast<uint64_t>(comm->world.rank));

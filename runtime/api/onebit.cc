@@ -61,7 +61,7 @@ Status find(bitrail_error_state* state, OnebitMode mode, bitrail_type_t type, Co
     binding.quantum = layout.block != 0 ? layout.block : 8;
     binding.piece_quantum = layout.block != 0 ? layout.block : 512;
     binding.group = layout.block;
-    uint64_t salt = layout.l1 ? 1 : 2;
+    uint64_t salt = (layout.l1 ? 1u : 2u) + (layout.tight ? 2u : 0u);
     for (const engine::Segment& segment : layout.segments)
       salt = (salt ^ segment.count) * 0x9E3779B97F4A7C15u;
     auto made = std::make_unique<Compiled>();

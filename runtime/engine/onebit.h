@@ -2,10 +2,10 @@
 // call lie.
 //
 // The schedule sees P elements in W chunks of C = P / W. Segment t is padded to P_t, a multiple of
-// W * lcm(W, 8) as DeepSpeed pads, and gives C_t = P_t / W elements to every chunk; a chunk is the
-// segments' parts one after the other. So one exchange carries all segments and each gets the
-// numbers of a separate call. With block scales a chunk ends in padding up to a multiple of the
-// block.
+// W * lcm(W, 8) as DeepSpeed pads (or of 8 W: tight), and gives C_t = P_t / W elements to every
+// chunk; a chunk is the segments' parts one after the other. So one exchange carries all segments
+// and each gets the numbers of a separate call. With block scales a chunk ends in padding up to a
+// multiple of the block.
 //
 // Equations: reference compressed all-reduce of 1-bit Adam (arXiv 2102.02888); see docs/design.md.
 #pragma once
@@ -33,6 +33,8 @@ struct OnebitLayout {
   uint64_t elements = 0;          // all tensors, without padding
   uint64_t block = 0;             // values per scale; 0: one scale a segment
   bool l1 = false;                // mean of |b| instead of ||b||_2 / sqrt(length)
+  // Segments are padded to 8 W only; padding has no error and no part in segment scales.
+  bool tight = false;
 
   uint64_t padded() const { return chunk * static_cast<uint64_t>(world_size); }
   uint64_t scales() const { return block != 0 ? 0 : segments.size(); }
@@ -40,13 +42,15 @@ struct OnebitLayout {
 
 // Lays out tensors of `counts` elements. Fails when the sum overflows.
 Status make_layout(int world_size, const std::vector<uint64_t>& counts, uint64_t block, bool l1,
-                   OnebitLayout* layout);
+                   OnebitLayout* layout, bool tight = false);
 
 // Elements [begin, end) of the tensor that chunk `chunk` covers, cut to its length.
 struct Cut {
   uint64_t begin = 0, end = 0;
 };
 Cut tensor_part(const Segment& segment, uint64_t chunk);
+// How many elements the scale of that part is taken over.
+uint64_t scaled_length(const OnebitLayout& layout, const Segment& segment, uint64_t chunk);
 
 enum class OnebitMode : uint8_t { allreduce, reduce_scatter, allgather };
 

@@ -15,12 +15,14 @@ void pack_part(OnebitCall& call, const Part& part, uint64_t chunk, float scale, 
   for_each_run(call, part, chunk, [&](const float* x, uint64_t at, uint64_t n) {
     kernels::PackSignsAhead(x, scale, n, bits + at / 8, error + at, ahead);
   });
+  clear_padding(*call.layout, part, chunk, error);
 }
 
 void residual_part(OnebitCall& call, const Part& part, uint64_t chunk, float scale, float* error) {
   for_each_run(call, part, chunk, [&](const float* x, uint64_t at, uint64_t n) {
     kernels::Residual(x, scale, n, error + at);
   });
+  clear_padding(*call.layout, part, chunk, error);
 }
 
 }  // namespace

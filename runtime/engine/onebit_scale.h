@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "runtime/engine/onebit.h"
+#include "runtime/engine/onebit_parts.h"
 #include "runtime/engine/run.h"
 
 namespace bitrail::engine {
@@ -60,6 +60,15 @@ void for_each_block(const OnebitLayout& layout, uint64_t begin, uint64_t end, Vi
   uint64_t index = 0;
   for (uint64_t at = begin; at < end; at += layout.block, index++)
     visit(at, std::min(at + layout.block, end), index);
+}
+
+// Tight layouts: padding of a part has no error.
+inline void clear_padding(const OnebitLayout& layout, const Part& part, uint64_t chunk,
+                          float* error) {
+  if (!layout.tight) return;
+  const Cut cut = tensor_part(layout.segments[part.segment], chunk);
+  const uint64_t valid = std::max(cut.end - cut.begin, part.begin) - part.begin;
+  if (valid < part.length) std::fill(error + valid, error + part.length, 0.0f);
 }
 
 inline void fail(Run& run, bitrail_status_t code, const char* what) {

@@ -110,8 +110,8 @@ void execute_server_scale(Run& run, const Step& step) {
   const auto sum = layout.l1 ? kernels::AbsoluteSum : kernels::SquaredSum;
   for (size_t index = 0; index < layout.segments.size(); index++) {
     const Segment& segment = layout.segments[index];
-    scales[index] =
-        scale_of(layout, sum(values + segment.chunk_offset, nullptr, segment.chunk), segment.chunk);
+    const uint64_t length = scaled_length(layout, segment, static_cast<uint64_t>(run.onebit->rank));
+    scales[index] = scale_of(layout, sum(values + segment.chunk_offset, nullptr, length), length);
     if (!usable(scales[index]))
       fail(run, BITRAIL_ERR_NOT_FINITE, "a server error overflowed float32");
   }
@@ -133,6 +133,9 @@ void execute_server_pack(Run& run, const Step& step) {
     store_scale(target.scales, index, scale);
     kernels::PackSigns(nullptr, scale, end - begin, target.bits + (begin - range.begin) / 8,
                        values);
+    for_each_part(layout, begin, end, [&](const Part& part, uint64_t offset) {
+      clear_padding(layout, part, range.chunk, values + offset);
+    });
   });
 }
 
@@ -150,6 +153,7 @@ void execute_server_residual(Run& run, const Step& step) {
   const float* scales = floats(run.at(*program.read(step, 1)));
   for_each_part(layout, range.begin, range.end, [&](const Part& part, uint64_t offset) {
     kernels::Residual(nullptr, scales[part.segment], part.length, error + offset);
+    clear_padding(layout, part, range.chunk, error + offset);
   });
 }
 

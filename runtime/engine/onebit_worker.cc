@@ -88,10 +88,15 @@ void execute_scale(Run& run, const Step& step) {
   const OnebitLayout& layout = *call.layout;
   const auto* sums = reinterpret_cast<const double*>(run.at(*run.program->read(step, 0)));
   float* scales = floats(run.at(*run.program->write(step, 0)));
-  const uint64_t chunks = own_only(call) ? 1 : static_cast<uint64_t>(layout.world_size);
+  const bool own = own_only(call);
+  const uint64_t first = own ? static_cast<uint64_t>(call.rank) : 0;
+  const uint64_t last = own ? first + 1 : static_cast<uint64_t>(layout.world_size);
   bool finite = std::isfinite(sums[0]);
   for (uint64_t index = 0; index < layout.scales(); index++) {
-    scales[index] = scale_of(layout, sums[index], layout.segments[index].chunk * chunks);
+    uint64_t length = 0;
+    for (uint64_t chunk = first; chunk < last; chunk++)
+      length += scaled_length(layout, layout.segments[index], chunk);
+    scales[index] = scale_of(layout, sums[index], length);
     finite = finite && std::isfinite(scales[index]);
   }
   scales[layout.scales()] = finite ? 0 : kRefuse;

@@ -27,13 +27,15 @@ struct Layout {
   bitrail_scale_t scale = BITRAIL_SCALE_SEGMENT;
   bitrail_norm_t norm = BITRAIL_NORM_L2;
   size_t block = 0;
+  bitrail_padding_t padding = BITRAIL_PADDING_DEEPSPEED;
 };
 
 class State {
  public:
   State(bitrail_comm_t comm, const Layout& layout) {
-    const bitrail_onebit_layout_t c = {sizeof(c),    layout.counts.size(), layout.counts.data(),
-                                       layout.scale, layout.norm,          layout.block};
+    const bitrail_onebit_layout_t c = {sizeof(c),     layout.counts.size(), layout.counts.data(),
+                                       layout.scale,  layout.norm,          layout.block,
+                                       layout.padding};
     if (bitrail_error_state_create(&state_, comm, &c) != BITRAIL_OK) std::abort();
   }
   ~State() { EXPECT_EQ(bitrail_error_state_destroy(state_), BITRAIL_OK); }
@@ -84,6 +86,52 @@ TEST(Segments, OneCallGivesTheNumbersOfSeparateCalls) {
   }
 }
 
+// One magnitude everywhere is what a sign code can say exactly, if padding stays out of the scales:
+// also where whole server chunks are padding, and in the second call, where errors would show.
+TEST(Padding, TightKeepsWhatSignsCanSay) {
+  for (const bitrail_scale_t scale : {BITRAIL_SCALE_SEGMENT, BITRAIL_SCALE_BLOCK}) {
+    for (int world : {2, 3, 4}) {
+      test::World job(world);
+      job.run([&](int, bitrail_comm_t comm) {
+        const std::vector<size_t> counts = {37, 1, 1000, 0, 4099};
+        State state(comm, {counts, scale, BITRAIL_NORM_L2, 1024, BITRAIL_PADDING_TIGHT});
+        std::vector<float> in(37 + 1 + 1000 + 4099), out(in.size());
+        for (size_t i = 0; i < in.size(); i++) in[i] = i % 3 == 0 ? 0.5f : -0.5f;
+        for (int round = 0; round < 3; round++) {
+          bitrail_onebit_call_t call = floats(in.data(), out.data());
+          ASSERT_EQ(bitrail_onebit_allreduce(state, &call, nullptr), BITRAIL_OK)
+              << bitrail_last_error();
+          if (scale == BITRAIL_SCALE_SEGMENT) {
+            double worker = 1, server = 1;
+            ASSERT_EQ(bitrail_error_state_norms(state, &worker, &server), BITRAIL_OK);
+            EXPECT_LT(worker, 1e-4) << "world " << world;
+            EXPECT_LT(server, 1e-4);
+            for (size_t i = 0; i < in.size(); i++) ASSERT_NEAR(out[i], in[i], 1e-6) << i;
+          }
+        }
+      });
+    }
+  }
+}
+
+TEST(Padding, TightIsDeepSpeedsWhereNothingIsPadded) {
+  test::World job(3);
+  job.run([&](int rank, bitrail_comm_t comm) {
+    const std::vector<size_t> counts = {72, 72000};
+    State loose(comm, {counts});
+    State tight(comm, {counts, BITRAIL_SCALE_SEGMENT, BITRAIL_NORM_L2, 0, BITRAIL_PADDING_TIGHT});
+    std::vector<float> one(72072), two(72072);
+    for (uint32_t round = 0; round < 3; round++) {
+      const std::vector<float> in = noise(72072, 10 * round + static_cast<uint32_t>(rank));
+      bitrail_onebit_call_t call = floats(in.data(), one.data());
+      ASSERT_EQ(bitrail_onebit_allreduce(loose, &call, nullptr), BITRAIL_OK);
+      call = floats(in.data(), two.data());
+      ASSERT_EQ(bitrail_onebit_allreduce(tight, &call, nullptr), BITRAIL_OK);
+      ASSERT_EQ(one, two);
+    }
+  });
+}
+
 // What error feedback promises: over many calls the sum of results follows the sum of true means.
 void follows_the_mean(int world, const Layout& layout) {
   test::World job(world);
@@ -126,6 +174,8 @@ TEST(Onebit, ErrorFeedbackFollowsTheMean) {
   follows_the_mean(3, {{10000, 40}, BITRAIL_SCALE_BLOCK, BITRAIL_NORM_L2, 1024});
   follows_the_mean(2, {{9000}, BITRAIL_SCALE_BLOCK, BITRAIL_NORM_L1, 2048});
   follows_the_mean(2, {{9000, 17}, BITRAIL_SCALE_SEGMENT, BITRAIL_NORM_L1});
+  follows_the_mean(3,
+                   {{5000, 40}, BITRAIL_SCALE_SEGMENT, BITRAIL_NORM_L2, 0, BITRAIL_PADDING_TIGHT});
 }
 
 // Block scales against a plain restatement on one rank's view: W ranks computed here in order.
@@ -357,8 +407,9 @@ TEST(Layout, BadOnesAreRefused) {
   job.run([&](int, bitrail_comm_t comm) {
     bitrail_error_state_t state = nullptr;
     size_t count = 10;
-    bitrail_onebit_layout_t layout = {sizeof(layout),  0, &count, BITRAIL_SCALE_SEGMENT,
-                                      BITRAIL_NORM_L2, 0};
+    bitrail_onebit_layout_t layout = {
+        sizeof(layout),           0, &count, BITRAIL_SCALE_SEGMENT, BITRAIL_NORM_L2, 0,
+        BITRAIL_PADDING_DEEPSPEED};
     EXPECT_EQ(bitrail_error_state_create(&state, comm, &layout), BITRAIL_ERR_INVALID_ARGUMENT);
     layout.segments = 1;
     layout.scale = BITRAIL_SCALE_BLOCK;
@@ -367,6 +418,15 @@ TEST(Layout, BadOnesAreRefused) {
       EXPECT_EQ(bitrail_error_state_create(&state, comm, &layout), BITRAIL_ERR_INVALID_ARGUMENT);
     }
     layout.block = 1024;
+    layout.padding = static_cast<bitrail_padding_t>(2);
+    EXPECT_EQ(bitrail_error_state_create(&state, comm, &layout), BITRAIL_ERR_INVALID_ARGUMENT);
+    // A structure from before there was a choice of padding has nothing there.
+    layout.struct_size = offsetof(bitrail_onebit_layout_t, padding);
+    ASSERT_EQ(bitrail_error_state_create(&state, comm, &layout), BITRAIL_OK);
+    EXPECT_EQ(bitrail_error_state_destroy(state), BITRAIL_OK);
+    state = nullptr;
+    layout.struct_size = sizeof layout;
+    layout.padding = BITRAIL_PADDING_TIGHT;
     count = SIZE_MAX;
     EXPECT_EQ(bitrail_error_state_create(&state, comm, &layout), BITRAIL_ERR_INVALID_ARGUMENT);
     EXPECT_EQ(state, nullptr);

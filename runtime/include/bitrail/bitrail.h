@@ -218,9 +218,21 @@ typedef enum bitrail_norm {
   BITRAIL_NORM_L1 = 1  /* mean of |b|: smallest error for a sign code */
 } bitrail_norm_t;
 
-/* What one compressed call carries: `segments` tensors laid one after the other, each padded as
- * separate DeepSpeed calls would pad it (to a multiple of W * lcm(W, 8)) and with its own scales.
- */
+typedef enum bitrail_padding {
+  /* Each segment of n elements is padded to P, a multiple of W * lcm(W, 8), as separate DeepSpeed
+   * calls would pad it: W = 2: 16, 3: 72, 4: 32, 8: 64, 16: 256, 64: 4,096, 256: 65,536. Scales are
+   * ||b||_2 / sqrt(P), padding and the error it carries included. */
+  BITRAIL_PADDING_DEEPSPEED = 0,
+  /* W chunks of the next multiple of 8 elements: P = W * 8 * ceil(n / (8 W)), at most 8 W - 1 more
+   * than n whatever the world size. Padding has no error and stays out of every scale: the worker's
+   * is ||b||_2 / sqrt(n), a server's is over those elements of its chunk that are data. The numbers
+   * are DeepSpeed's where n is a multiple of W * lcm(W, 8). */
+  BITRAIL_PADDING_TIGHT = 1
+} bitrail_padding_t;
+
+/* What one compressed call carries: `segments` tensors laid one after the other, each padded for
+ * itself and with its own scales. A structure that ends before `padding` means
+ * BITRAIL_PADDING_DEEPSPEED. */
 typedef struct bitrail_onebit_layout {
   size_t struct_size;
   size_t segments;
@@ -229,6 +241,8 @@ typedef struct bitrail_onebit_layout {
   bitrail_norm_t norm;
   size_t block; /* values per scale with BITRAIL_SCALE_BLOCK: a power of two, 1,024..65,536; 0:
                    4,096 */
+  bitrail_padding_t padding; /* with BITRAIL_SCALE_BLOCK: lengths only, a block's scale counts its
+                                padding */
 } bitrail_onebit_layout_t;
 
 /* Creates zero error state for calls of this layout on this communicator. Local, not collective.
