@@ -1,44 +1,32 @@
 #include "optimizers/adam.h"
 
-#include <cmath>
-#include <limits>
-
-#include "kernels/host/scale.h"
-
 namespace bitrail::optimizers {
 namespace {
 
-// The slow path: says where.
-Status Refusal(const State& state, const float* gradient) {
-  for (size_t index = 0; index < state.segments.size(); index++) {
-    const Segment& segment = state.segments[index];
-    for (size_t i = 0; i < segment.count; i++) {
-      const float g = gradient[segment.offset + i];
-      if (!std::isfinite(g)) {
-        return failure(BITRAIL_ERR_NOT_FINITE, "the gradient is {} at element {} of segment {}", g,
-                       i, index);
-      }
-    }
+struct Adam final : Method {
+  const char* name() const override { return "Adam"; }
+  Status step(State& state, const Gradient& gradient, int64_t) override {
+    BITRAIL_TRY(CheckGradient(state, gradient));
+    AdamStep(state, gradient);
+    return {};
   }
-  return Status(BITRAIL_ERR_NOT_FINITE,
-                "the gradient is so large that its square overflows float32");
-}
+};
 
 }  // namespace
 
-Status CheckGradient(const State& state, const float* gradient) {
-  const double squares = kernels::SquaredSum(gradient, nullptr, state.elements());
-  if (squares <= std::numeric_limits<float>::max()) return {};
-  return Refusal(state, gradient);
+void AdamStep(State& state, const Segment& segment, const Gradient& gradient) {
+  const Group& group = state.group(segment);
+  ForGradient(gradient, segment, [&](size_t begin, size_t n, const float* g) {
+    const size_t at = segment.offset + begin;
+    kernels::AdamStep(group.factors, group.beta1, group.beta2, n, g, state.m.data() + at,
+                      state.v.data() + at, state.params + at);
+  });
 }
 
-void AdamStep(State& state, const float* gradient) {
-  for (const Segment& segment : state.segments) {
-    const Group& group = state.groups[segment.group];
-    const size_t at = segment.offset;
-    kernels::AdamStep(group.factors, group.beta1, group.beta2, segment.count, gradient + at,
-                      state.m.data() + at, state.v.data() + at, state.params + at);
-  }
+void AdamStep(State& state, const Gradient& gradient) {
+  for (const Segment& segment : state.segments) AdamStep(state, segment, gradient);
 }
+
+std::unique_ptr<Method> MakeAdam() { return std::make_unique<Adam>(); }
 
 }  // namespace bitrail::optimizers

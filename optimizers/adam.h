@@ -2,15 +2,16 @@
 // root, decoupled weight decay (equations: kernels/host/adam.h).
 #pragma once
 
-#include "optimizers/state.h"
+#include <memory>
+
+#include "optimizers/method.h"
 
 namespace bitrail::optimizers {
 
-// Refuses a gradient (elements) with NaN or Inf, or so large that its square would overflow the
-// float32 variance: BITRAIL_ERR_NOT_FINITE naming segment and element.
-Status CheckGradient(const State& state, const float* gradient);
+// One step of a segment, or of all. The gradient has been checked.
+void AdamStep(State& state, const Segment& segment, const Gradient& gradient);
+void AdamStep(State& state, const Gradient& gradient);
 
-// One step of all segments. The gradient has been checked.
-void AdamStep(State& state, const float* gradient);
+std::unique_ptr<Method> MakeAdam();
 
 }  // namespace bitrail::optimizers

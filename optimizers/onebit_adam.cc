@@ -1,136 +1,135 @@
 #include "optimizers/onebit_adam.h"
 
 #include <algorithm>
+#include <limits>
 
+#include "kernels/host/scale.h"
 #include "optimizers/adam.h"
-#include "runtime/api/error_state.h"
 
 namespace bitrail::optimizers {
 namespace {
 
-// What producer and consumer see of a step.
-struct Exchange {
-  State* state;
-  const float* gradient;  // null: the init call's zeros
+struct MomentumPass final : Pass {
+  State& state;
+  const Gradient& gradient;
   bool guard;
+  alignas(64) float tile[kTile];
+
+  MomentumPass(State& of, const Gradient& from, bool guarded)
+      : state(of), gradient(from), guard(guarded) {}
+
+  void produce(size_t index, size_t begin, size_t count, float* out) override {
+    const Segment& segment = state.segments[index];
+    const size_t at = segment.offset + begin;
+    kernels::Momentum(state.group(segment).beta1, count, gradient.at(at, count, tile),
+                      state.m.data() + at, out);
+  }
+  void consume(size_t index, size_t begin, size_t count, const float* values) override {
+    const Segment& segment = state.segments[index];
+    const size_t at = segment.offset + begin;
+    kernels::OneBitAdamStep(state.group(segment).factors, count, values, segment.mask_at(begin),
+                            guard, state.m.data() + at, state.v.data() + at, state.params + at);
+  }
 };
 
-void Produce(void* user, size_t segment, size_t begin, size_t count, float* out) {
-  const Exchange& exchange = *static_cast<const Exchange*>(user);
-  const State& state = *exchange.state;
-  const Segment& of = state.segments[segment];
-  const size_t at = of.offset + begin;
-  if (exchange.gradient == nullptr) {
-    std::fill_n(out, count, 0.0f);
-    return;
-  }
-  kernels::Momentum(state.groups[of.group].beta1, count, exchange.gradient + at,
-                    state.m.data() + at, out);
-}
-
-void Consume(void* user, size_t segment, size_t begin, size_t count, const float* values) {
-  const Exchange& exchange = *static_cast<const Exchange*>(user);
-  if (exchange.gradient == nullptr) return;
-  State& state = *exchange.state;
-  const Segment& of = state.segments[segment];
-  const size_t at = of.offset + begin;
-  const float* mask = of.mask.empty() ? nullptr : of.mask.data() + begin;
-  kernels::OneBitAdamStep(state.groups[of.group].factors, count, values, mask, exchange.guard,
-                          state.m.data() + at, state.v.data() + at, state.params + at);
-}
-
-// What the C API returned, with its text.
-Status Checked(bitrail_status_t code) {
-  if (code == BITRAIL_OK) return {};
-  return {code, bitrail_last_error()};
-}
-
-Status Run(OneBitAdam& onebit, Exchange& exchange) {
-  bitrail_onebit_call_t call = {};
-  call.struct_size = sizeof call;
-  call.type = BITRAIL_FLOAT32;
-  call.produce = Produce;
-  call.consume = Consume;
-  call.user = &exchange;
-  return Checked(bitrail_onebit_allreduce(onebit.errors.get(), &call, nullptr));
-}
-
-// One rank: the local momentum is the result.
-void Alone(Exchange& exchange) {
-  State& state = *exchange.state;
-  for (size_t index = 0; index < state.segments.size(); index++) {
-    const Segment& segment = state.segments[index];
-    float* m = state.m.data() + segment.offset;
-    Produce(&exchange, index, 0, segment.count, m);
-    Consume(&exchange, index, 0, segment.count, m);
+// Calls visit(segment, first element in `full`) for the groups that stay in full precision.
+template <typename Visit>
+void ForNonFreeze(const State& state, Visit visit) {
+  size_t at = 0;
+  for (const Segment& segment : state.segments) {
+    if (!state.group(segment).non_freeze) continue;
+    visit(segment, at);
+    at += segment.count;
   }
 }
 
-Status MakeErrors(const bitrail_optimizer_options_t& options, const State& state,
-                  OneBitAdam* onebit) {
-  std::vector<size_t> counts;
-  for (const Segment& segment : state.segments) counts.push_back(segment.count);
-  bitrail_onebit_layout_t layout = {};
-  layout.struct_size = sizeof layout;
-  layout.segments = counts.size();
-  layout.counts = counts.data();
-  layout.scale = options.scale;
-  layout.norm = options.norm;
-  layout.block = options.block;
-  bitrail_error_state_t errors = nullptr;
-  BITRAIL_TRY(Checked(bitrail_error_state_create(&errors, onebit->comm, &layout)));
-  onebit->errors.reset(errors);
+size_t NonFreezeElements(const State& state) {
+  size_t elements = 0;
+  ForNonFreeze(state, [&](const Segment& segment, size_t) { elements += segment.count; });
+  return elements;
+}
+
+// The mean over ranks, in rank order so that it does not depend on an algorithm.
+Status AverageNonFreeze(OneBitAdam& onebit, const State& state, const Gradient& gradient) {
+  onebit.full.resize(NonFreezeElements(state));
+  if (onebit.full.empty()) return {};
+  ForNonFreeze(state, [&](const Segment& segment, size_t first) {
+    ForGradient(gradient, segment, [&](size_t begin, size_t n, const float* g) {
+      std::copy_n(g, n, onebit.full.data() + first + begin);
+    });
+  });
+  if (onebit.exchange.alone()) return {};
+  return Checked(bitrail_allreduce_deterministic(onebit.exchange.comm, onebit.full.data(),
+                                                 onebit.full.data(), onebit.full.size(),
+                                                 BITRAIL_FLOAT32, BITRAIL_AVG, nullptr));
+}
+
+// NaN on one rank is in the mean on all.
+Status CheckNonFreeze(const OneBitAdam& onebit) {
+  const double squares = kernels::SquaredSum(onebit.full.data(), nullptr, onebit.full.size());
+  if (squares <= std::numeric_limits<float>::max()) return {};
+  return Status(BITRAIL_ERR_NOT_FINITE,
+                "the mean gradient of the groups with non_freeze is not finite; this step is "
+                "refused on all ranks");
+}
+
+void StepNonFreeze(const OneBitAdam& onebit, State& state) {
+  ForNonFreeze(state, [&](const Segment& segment, size_t first) {
+    const Group& group = state.group(segment);
+    kernels::AdamStep(group.factors, group.beta1, group.beta2, segment.count,
+                      onebit.full.data() + first, state.m.data() + segment.offset,
+                      state.v.data() + segment.offset, state.params + segment.offset);
+  });
+}
+
+Status CompressedStep(OneBitAdam& onebit, State& state, const Gradient& gradient) {
+  if (onebit.exchange.alone()) BITRAIL_TRY(CheckGradient(state, gradient));
+  BITRAIL_TRY(AverageNonFreeze(onebit, state, gradient));
+  BITRAIL_TRY(CheckNonFreeze(onebit));
+  MomentumPass pass(state, gradient, onebit.guard);
+  BITRAIL_TRY(Run(onebit.exchange, state, pass));
+  StepNonFreeze(onebit, state);
   return {};
 }
 
 }  // namespace
 
-size_t OneBitAdam::bytes() const {
-  return errors == nullptr ? 0 : (errors->worker.size() + errors->server.size()) * sizeof(float);
+Status OneBitAdam::step(State& state, const Gradient& gradient, int64_t step) {
+  if (frozen()) return CompressedStep(*this, state, gradient);
+  BITRAIL_TRY(CheckGradient(state, gradient));
+  AdamStep(state, gradient);
+  return freeze.Update(state, step);
 }
 
-Status MakeOneBitAdam(bitrail_comm_t comm, const bitrail_optimizer_options_t& options, State& state,
-                      OneBitAdam* onebit) {
-  if (comm == nullptr) return Status(BITRAIL_ERR_INVALID_ARGUMENT, "1-bit Adam: comm is NULL");
-  if (options.freeze_step < 0) {
-    return failure(BITRAIL_ERR_INVALID_ARGUMENT, "1-bit Adam: freeze_step is {}",
-                   options.freeze_step);
-  }
-  onebit->comm = comm;
-  onebit->freeze_step = options.freeze_step;
-  onebit->guard = !UpdateDead(options);
-  if (bitrail_comm_world_size(comm) == 1) return {};
-  BITRAIL_TRY(MakeErrors(options, state, onebit));
-  if (options.init_call == 0) return {};
-  Exchange zeros{&state, nullptr, true};
-  return Run(*onebit, zeros);
+void ListErrors(Exchange& exchange, StateList* list) {
+  if (exchange.errors == nullptr) return;
+  list->add("worker_error", exchange.errors->worker, /*per_rank=*/true, /*error=*/true);
+  list->add("server_error", exchange.errors->server, /*per_rank=*/true, /*error=*/true);
+  if (!exchange.tail.empty()) list->add("tail", exchange.tail, /*per_rank=*/false, /*error=*/true);
 }
 
-Status OneBitAdamStep(OneBitAdam& onebit, State& state, const float* gradient) {
-  if (onebit.broken) {
-    return failure(BITRAIL_ERR_BROKEN,
-                   "rank {}: an earlier exchange of this optimizer failed half-way; load a "
-                   "checkpoint into a new one",
-                   bitrail_comm_rank(onebit.comm));
-  }
-  if (!onebit.frozen) {
-    BITRAIL_TRY(CheckGradient(state, gradient));
-    AdamStep(state, gradient);
-    return {};
-  }
-  Exchange exchange{&state, gradient, onebit.guard};
-  if (onebit.errors == nullptr) {
-    BITRAIL_TRY(CheckGradient(state, gradient));
-    Alone(exchange);
-    return {};
-  }
-  Status status = Run(onebit, exchange);
-  onebit.broken = onebit.errors->broken;
-  return status;
+void OneBitAdam::list(State&, bool, StateList* list) {
+  freeze.List(list);
+  ListErrors(exchange, list);
 }
 
-void MaybeFreeze(OneBitAdam& onebit, int64_t step) {
-  if (step >= onebit.freeze_step) onebit.frozen = true;
+Status OneBitAdam::loaded(State&, int64_t step, Loaded rule) {
+  freeze.Loaded(step);
+  exchange.broken = false;
+  if (rule == Loaded::exact && frozen()) return {};
+  return exchange.reset_errors();
+}
+
+Status MakeOneBitAdam(bitrail_comm_t comm, const Options& options, const State& state,
+                      std::unique_ptr<Method>* method) {
+  auto made = std::make_unique<OneBitAdam>();
+  made->guard = !options.compat(BITRAIL_COMPAT_UPDATE_DEAD);
+  const bitrail_layout_t layout =
+      options.c.layout == BITRAIL_LAYOUT_DEFAULT ? BITRAIL_LAYOUT_PER_TENSOR : options.c.layout;
+  BITRAIL_TRY(MakeExchange(comm, options, state, layout, false, &made->exchange));
+  MakeFreeze(comm, options, state, made->name(), false, &made->freeze);
+  *method = std::move(made);
+  return {};
 }
 
 }  // namespace bitrail::optimizers

@@ -1,24 +1,22 @@
 #include "optimizers/state.h"
 
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
+
+#include "kernels/host/convert.h"
 
 namespace bitrail::optimizers {
 namespace {
 
-constexpr size_t kLeastOptions = offsetof(bitrail_optimizer_options_t, update_dead);
+// What the first header had.
+constexpr size_t kLeastGroup = offsetof(bitrail_param_group_t, non_freeze);
 
-Status CheckOptions(const bitrail_optimizer_options_t* options) {
-  if (options == nullptr) return Status(BITRAIL_ERR_INVALID_ARGUMENT, "optimizer options are NULL");
-  if (options->struct_size < kLeastOptions) {
-    return failure(BITRAIL_ERR_INVALID_ARGUMENT,
-                   "bitrail_optimizer_options_t.struct_size is {}, at least {} expected",
-                   options->struct_size, kLeastOptions);
-  }
-  if (options->segments == 0 || options->segment == nullptr) {
+Status CheckOptions(const bitrail_optimizer_options_t& options) {
+  if (options.segments == 0 || options.segment == nullptr) {
     return Status(BITRAIL_ERR_INVALID_ARGUMENT, "an optimizer needs at least one segment");
   }
-  if (options->groups == 0 || options->group == nullptr) {
+  if (options.groups == 0 || options.group == nullptr) {
     return Status(BITRAIL_ERR_INVALID_ARGUMENT, "an optimizer needs at least one parameter group");
   }
   return {};
@@ -34,21 +32,23 @@ Status MakeGroup(const bitrail_param_group_t& from, size_t index, Group* group) 
                    "belong into [0, 1), the others are finite and not negative",
                    index, from.lr, from.beta1, from.beta2, from.eps, from.weight_decay);
   }
+  group->lr = from.lr;
   group->beta1 = from.beta1;
   group->beta2 = from.beta2;
   group->factors = {static_cast<float>(from.lr), static_cast<float>(from.beta1),
                     static_cast<float>(from.beta2), static_cast<float>(from.eps),
                     static_cast<float>(from.weight_decay)};
+  group->non_freeze = from.struct_size > kLeastGroup && from.non_freeze != 0;
   return {};
 }
 
 // Later headers may have larger groups: the caller's struct_size is the distance between them.
 Status MakeGroups(const bitrail_optimizer_options_t& options, std::vector<Group>* groups) {
   const size_t stride = options.group[0].struct_size;
-  if (stride < sizeof(bitrail_param_group_t) || stride % alignof(bitrail_param_group_t) != 0) {
+  if (stride < kLeastGroup || stride % alignof(bitrail_param_group_t) != 0) {
     return failure(BITRAIL_ERR_INVALID_ARGUMENT,
                    "bitrail_param_group_t.struct_size is {}, at least {} expected", stride,
-                   sizeof(bitrail_param_group_t));
+                   kLeastGroup);
   }
   groups->resize(options.groups);
   const auto* bytes = reinterpret_cast<const char*>(options.group);
@@ -87,35 +87,44 @@ Status MakeSegment(const bitrail_param_segment_t& from, size_t index, size_t gro
   return {};
 }
 
+// 16-bit parameters: their float32 masters.
+void MakeMasters(const void* params, bitrail_type_t type, size_t elements, State* state) {
+  state->masters.resize(elements);
+  const auto widen = type == BITRAIL_FLOAT16 ? kernels::HalfToFloat : kernels::BFloat16ToFloat;
+  widen(static_cast<const uint16_t*>(params), elements, state->masters.data());
+  state->params = state->masters.data();
+}
+
 }  // namespace
 
 size_t State::bytes() const {
-  size_t floats = m.size() + v.size();
+  size_t floats = m.size() + v.size() + masters.size();
   for (const Segment& segment : segments) floats += segment.mask.size();
   return floats * sizeof(float);
 }
 
-Status MakeState(const bitrail_optimizer_options_t* options, State* state) {
-  BITRAIL_TRY(CheckOptions(options));
-  BITRAIL_TRY(MakeGroups(*options, &state->groups));
-  state->segments.resize(options->segments);
+Status MakeState(const Options& options, State* state) {
+  const bitrail_optimizer_options_t& c = options.c;
+  BITRAIL_TRY(CheckOptions(c));
+  BITRAIL_TRY(MakeGroups(c, &state->groups));
+  state->segments.resize(c.segments);
   size_t elements = 0;
-  for (size_t i = 0; i < options->segments; i++) {
-    BITRAIL_TRY(
-        MakeSegment(options->segment[i], i, options->groups, elements, &state->segments[i]));
-    elements += options->segment[i].count;
+  for (size_t i = 0; i < c.segments; i++) {
+    BITRAIL_TRY(MakeSegment(c.segment[i], i, c.groups, elements, &state->segments[i]));
+    elements += c.segment[i].count;
   }
-  if (options->params == nullptr && elements != 0) {
+  if (c.params == nullptr && elements != 0) {
     return Status(BITRAIL_ERR_INVALID_ARGUMENT, "optimizer options: params is NULL");
   }
-  state->params = options->params;
+  const bitrail_type_t type = options.precision.param_type;
+  if (type == BITRAIL_FLOAT32) {
+    state->params = static_cast<float*>(c.params);
+  } else {
+    MakeMasters(c.params, type, elements, state);
+  }
   state->m.assign(elements, 0.0f);
   state->v.assign(elements, 0.0f);
   return {};
-}
-
-bool UpdateDead(const bitrail_optimizer_options_t& options) {
-  return options.struct_size >= kLeastOptions + sizeof(int) && options.update_dead != 0;
 }
 
 }  // namespace bitrail::optimizers

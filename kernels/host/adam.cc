@@ -2,24 +2,21 @@
 // would change the last bit.
 #include "kernels/host/adam.h"
 
-#include <cmath>
-
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/host/adam.cc"
 #include <hwy/foreach_target.h>  // compiles the next section once for every target
 // after foreach_target.h, as it demands
 #include <hwy/highway.h>
 
+#include "kernels/host/update-inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace bitrail::kernels::HWY_NAMESPACE {
-namespace hn = hwy::HWY_NAMESPACE;
 
 // x - lr * u with u = m / (sqrt(v) + eps) + weight_decay * x; guard: no momentum where v == 0.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V Update(D d, const AdamFactors& factors, bool guard, V m, V v, V x) {
-  V u = hn::Div(m, hn::Add(hn::Sqrt(v), hn::Set(d, factors.eps)));
-  if (guard) u = hn::IfThenZeroElse(hn::Eq(v, hn::Zero(d)), u);
-  if (factors.weight_decay > 0) u = hn::Add(u, hn::Mul(hn::Set(d, factors.weight_decay), x));
+  const V u = WithDecay(d, factors, Direction(d, factors, guard, m, v), x);
   return hn::Sub(x, hn::Mul(hn::Set(d, factors.lr), u));
 }
 
@@ -76,17 +73,9 @@ void OneBitAdam(const AdamFactors& factors, size_t n, const float* values, const
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
+#include "kernels/host/update_one.h"
+
 namespace bitrail::kernels {
-namespace {
-
-float UpdateOne(const AdamFactors& factors, bool guard, float m, float v, float x) {
-  float u = guard && v == 0 ? 0.0f : m / (std::sqrt(v) + factors.eps);
-  if (factors.weight_decay > 0) u += factors.weight_decay * x;
-  return x - factors.lr * u;
-}
-
-}  // namespace
-
 HWY_EXPORT(Adam);
 HWY_EXPORT(NewMomentum);
 HWY_EXPORT(OneBitAdam);
@@ -113,7 +102,7 @@ void AdamStepReference(const AdamFactors& factors, double beta1, double beta2, s
     const float g = gradient[i];
     MomentumReference(beta1, 1, &g, m + i, m + i);
     v[i] = keep2 * v[i] + take2 * g * g;
-    x[i] = UpdateOne(factors, false, m[i], v[i], x[i]);
+    x[i] -= factors.lr * UpdateOne(factors, false, m[i], v[i], x[i]);
   }
 }
 
@@ -127,7 +116,7 @@ void OneBitAdamStepReference(const AdamFactors& factors, size_t n, const float* 
                              const float* mask, bool guard, float* m, const float* v, float* x) {
   for (size_t i = 0; i < n; i++) {
     m[i] = mask == nullptr ? values[i] : values[i] * mask[i];
-    x[i] = UpdateOne(factors, guard, m[i], v[i], x[i]);
+    x[i] -= factors.lr * UpdateOne(factors, guard, m[i], v[i], x[i]);
   }
 }
 

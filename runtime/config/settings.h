@@ -28,6 +28,7 @@ struct Settings {
   double link_us = 0;          // BITRAIL_LINK_US
   int64_t piece = 0;           // BITRAIL_PIECE elements per pipelined piece; 0 chosen by size
   std::string counters_file;   // BITRAIL_COUNTERS JSON at exit
+  int64_t check_replicas = 0;  // BITRAIL_CHECK_REPLICAS steps between two checks; 0 never
 };
 
 // Where a value came from, for `bitrail info`.

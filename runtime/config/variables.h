@@ -62,6 +62,9 @@ inline constexpr std::array kVariables = {
              "elements in one pipelined piece of a large collective; 0: chosen by size"},
     Variable{"BITRAIL_COUNTERS", &Settings::counters_file, "", 0, 0, "",
              "file that gets the counters as JSON when a communicator ends; %r becomes the rank"},
+    Variable{"BITRAIL_CHECK_REPLICAS", &Settings::check_replicas, "0", 0, 1 << 30, "",
+             "optimizer steps after which a hash of the parameters is compared over the ranks; 0: "
+             "never"},
 };
 
 // One NAME=VALUE, from the environment or the file. `where` is for messages: "the environment",

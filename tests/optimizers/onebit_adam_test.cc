@@ -8,9 +8,8 @@
 #include <limits>
 #include <numeric>
 
-#include "optimizers/optimizer.h"
-#include "runtime/api/error_state.h"
 #include "tests/optimizers/model.h"
+#include "tests/optimizers/onebit_parts.h"
 #include "tests/support/world.h"
 
 namespace bitrail {
@@ -134,8 +133,8 @@ TEST_P(Ranks, RefuseBadGradientsInBothPhases) {
         const std::vector<float> params = model.params;
         std::vector<float> worker, server;
         if (world > 1) {
-          worker = optimizer->onebit->errors->worker;
-          server = optimizer->onebit->errors->server;
+          worker = test::ErrorsOf(optimizer)->worker;
+          server = test::ErrorsOf(optimizer)->server;
         }
         const int64_t count = bitrail_optimizer_step_count(optimizer);
         EXPECT_EQ(bitrail_optimizer_step(optimizer, gradient.data()), BITRAIL_ERR_NOT_FINITE);
@@ -145,8 +144,8 @@ TEST_P(Ranks, RefuseBadGradientsInBothPhases) {
         EXPECT_EQ(bitrail_optimizer_step_count(optimizer), count);
         EXPECT_EQ(bitrail_optimizer_frozen(optimizer) != 0, local);
         if (world > 1) {
-          EXPECT_EQ(optimizer->onebit->errors->worker, worker);
-          EXPECT_EQ(optimizer->onebit->errors->server, server);
+          EXPECT_EQ(test::ErrorsOf(optimizer)->worker, worker);
+          EXPECT_EQ(test::ErrorsOf(optimizer)->server, server);
         }
       }
       Step(optimizer, comm, step);
@@ -160,10 +159,10 @@ TEST_P(Ranks, RefuseBadGradientsInBothPhases) {
 // Half of the second tensor never has a gradient and carries no mask: the compressor gives it
 // momentum all the same, and DeepSpeed moves it by lr * momentum / eps.
 TEST(OneBitAdam, DeadElementsStayUnlessAskedFor) {
-  for (const int update_dead : {0, 1}) {
+  for (const uint32_t compat : {0u, uint32_t{BITRAIL_COMPAT_UPDATE_DEAD}}) {
     test::World(2).run([&](int rank, bitrail_comm_t comm) {
       SmallModel model;
-      model.options.update_dead = update_dead;
+      model.options.compat = compat;
       bitrail_optimizer_t optimizer = nullptr;
       ASSERT_EQ(bitrail_onebit_adam_create(&optimizer, comm, &model.options), BITRAIL_OK);
       for (int step = 1; step <= 10; step++) {
@@ -179,7 +178,7 @@ TEST(OneBitAdam, DeadElementsStayUnlessAskedFor) {
         EXPECT_EQ(optimizer->state.v[i], 0.0f);
         farthest = std::max(farthest, std::fabs(model.params[i] - 1.0f));
       }
-      if (update_dead == 0) {
+      if (compat == 0) {
         EXPECT_EQ(farthest, 0.0f);
       } else {
         EXPECT_GT(farthest, 100.0f);

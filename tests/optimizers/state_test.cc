@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstddef>
 #include <functional>
 
 #include "tests/optimizers/model.h"
@@ -10,9 +11,15 @@
 namespace bitrail {
 namespace {
 
-using optimizers::MakeState;
+using optimizers::Options;
 using optimizers::State;
 using test::SmallModel;
+
+Status MakeState(const bitrail_optimizer_options_t* from, State* state) {
+  Options options;
+  BITRAIL_TRY(ReadOptions(from, &options));
+  return optimizers::MakeState(options, state);
+}
 
 TEST(State, LaysSegmentsOutOneAfterTheOther) {
   SmallModel model;
@@ -59,6 +66,22 @@ TEST(State, WrongOptionsAreNamed) {
       {"betas", [](SmallModel& m) { m.group.beta2 = -0.1; }},
       {"eps", [](SmallModel& m) { m.group.eps = -1e-8; }},
       {"weight_decay", [](SmallModel& m) { m.group.weight_decay = HUGE_VAL; }},
+      {"compat", [](SmallModel& m) { m.options.compat = 1u << 20; }},
+      {"layout", [](SmallModel& m) { m.options.layout = static_cast<bitrail_layout_t>(9); }},
+      {"freeze mode", [](SmallModel& m) { m.options.freeze = static_cast<bitrail_freeze_t>(9); }},
+      {"freeze_step", [](SmallModel& m) { m.options.freeze_step = -1; }},
+      {"total_steps", [](SmallModel& m) { m.options.freeze = BITRAIL_FREEZE_SHARE; }},
+      {"freeze_share",
+       [](SmallModel& m) {
+         m.options.freeze = BITRAIL_FREEZE_SHARE;
+         m.options.freeze_share = 1.5;
+         m.options.total_steps = 10;
+       }},
+      {"freeze_threshold",
+       [](SmallModel& m) {
+         m.options.freeze = BITRAIL_FREEZE_AUTO;
+         m.options.freeze_threshold = 1;
+       }},
       {"mask", [&](SmallModel& m) { m.segments[0].mask = mask; }},
   };
   for (const Wrong& wrong : wrongs) {
@@ -71,15 +94,26 @@ TEST(State, WrongOptionsAreNamed) {
   }
 }
 
-// A program built with the header before `update_dead` existed passes a shorter structure.
-TEST(State, ShorterOptionsMeanTheDefault) {
+// A program built with the first header passes shorter structures: what they lack is zero.
+TEST(State, ShorterStructuresMeanTheDefault) {
   SmallModel model;
-  model.options.update_dead = 1;
-  EXPECT_TRUE(optimizers::UpdateDead(model.options));
-  model.options.struct_size = offsetof(bitrail_optimizer_options_t, update_dead);
-  EXPECT_FALSE(optimizers::UpdateDead(model.options));
+  model.options.compat = BITRAIL_COMPAT_UPDATE_DEAD;
+  model.options.freeze = static_cast<bitrail_freeze_t>(7);
+  Options options;
+  EXPECT_EQ(ReadOptions(&model.options, &options).code(), BITRAIL_ERR_INVALID_ARGUMENT);
+  model.options.struct_size = offsetof(bitrail_optimizer_options_t, layout);
+  ASSERT_TRUE(ReadOptions(&model.options, &options).ok());
+  EXPECT_TRUE(options.compat(BITRAIL_COMPAT_UPDATE_DEAD));
+  EXPECT_EQ(options.c.freeze, BITRAIL_FREEZE_STEP);
+  model.options.struct_size = offsetof(bitrail_optimizer_options_t, compat);
+  Options oldest;
+  ASSERT_TRUE(ReadOptions(&model.options, &oldest).ok());
+  EXPECT_FALSE(oldest.compat(BITRAIL_COMPAT_UPDATE_DEAD));
+  model.group.struct_size = offsetof(bitrail_param_group_t, non_freeze);
+  model.group.non_freeze = 1;
   State state;
-  EXPECT_TRUE(MakeState(&model.options, &state).ok());
+  ASSERT_TRUE(optimizers::MakeState(oldest, &state).ok());
+  EXPECT_FALSE(state.groups[0].non_freeze);
 }
 
 }  // namespace

@@ -57,7 +57,7 @@ Status Exchange::Create(bitrail_comm_t comm, const TrainOptions& options, const 
   o.scale = options.scale;
   o.norm = BITRAIL_NORM_L2;
   // Without masks show what they are for.
-  o.update_dead = options.mask ? 0 : 1;
+  o.compat = options.mask ? 0 : BITRAIL_COMPAT_UPDATE_DEAD;
 
   bitrail_optimizer_t optimizer = nullptr;
   const bool onebit = options.optimizer == OptimizerKind::onebit_adam;

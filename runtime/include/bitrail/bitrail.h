@@ -316,59 +316,203 @@ typedef enum bitrail_gradient {
   BITRAIL_GRADIENT_LOCAL = 1 /* the next step wants this rank's own gradient */
 } bitrail_gradient_t;
 
+/* The optimizers' structures grow at their ends; what a shorter one (an older header) lacks is
+ * zero, and zero means the behaviour of before. */
+
 typedef struct bitrail_param_group {
   size_t struct_size;
   double lr, beta1, beta2, eps, weight_decay;
+  int non_freeze; /* OneBitAdam: 1: in the compression phase this group stays with the mean
+                     gradient, which the optimizer takes itself by a full-precision allreduce, and
+                     plain Adam */
 } bitrail_param_group_t;
 
 typedef struct bitrail_param_segment {
-  size_t count;      /* elements of this tensor */
+  size_t count;      /* elements of this tensor; 0 is allowed */
   size_t group;      /* index into groups */
   const float* mask; /* exp_avg_mask: (count) of 0 or 1, NULL for none; copied */
 } bitrail_param_segment_t;
 
+/* What shares a scale in the compressed exchange. */
+typedef enum bitrail_layout {
+  BITRAIL_LAYOUT_DEFAULT = 0,    /* OneBitLamb: fused; the others: per tensor */
+  BITRAIL_LAYOUT_PER_TENSOR = 1, /* a tensor (DeepSpeed in fp32) */
+  BITRAIL_LAYOUT_PER_GROUP = 2,  /* a group's tensors, concatenated (DeepSpeed in fp16) */
+  BITRAIL_LAYOUT_FUSED = 3       /* everything, concatenated */
+} bitrail_layout_t;
+
+/* When compression begins; for ZeroOneAdam, when the variance is frozen. */
+typedef enum bitrail_freeze {
+  BITRAIL_FREEZE_STEP = 0,  /* after freeze_step; see init_call */
+  BITRAIL_FREEZE_SHARE = 1, /* after freeze_share of total_steps, rounded, at least one step */
+  /* When the variance has settled: the ratio (smaller over larger) of its L1 norm now and
+   * 1/(1 - beta2) steps ago reaches freeze_threshold, after at least 3/(1 - beta2) steps (1-bit
+   * Adam paper's idea; 0.96 is its threshold). beta2 is the largest of the groups'. The ranks agree
+   * on the ratio, 16 times in 1/(1 - beta2) steps. */
+  BITRAIL_FREEZE_AUTO = 2
+} bitrail_freeze_t;
+
+/* DeepSpeed's faults, each off unless asked for. */
+enum {
+  /* Elements whose variance is 0 (they never had a gradient, but the compressor gives them
+   * momentum) move by lr * momentum / eps, far away. Otherwise: weight decay only. */
+  BITRAIL_COMPAT_UPDATE_DEAD = 1 << 0,
+  /* Without init_call the first step is taken for it: its gradient is ignored. Otherwise it is a
+   * step. */
+  BITRAIL_COMPAT_FIRST_STEP_LOST = 1 << 1,
+  /* ZeroOneAdam, load: intervals start over, a frozen variance thaws for a step of local gradients,
+   * and the next gradient's kind comes from the old interval, so that replicas part. Otherwise all
+   * of it is kept. */
+  BITRAIL_COMPAT_ZERO_ONE_LOAD = 1 << 2,
+  /* ZeroOneAdam adds and subtracts an accumulator of the local steps, and replicas drift by
+   * rounding. Otherwise it returns to the parameters of the last sync. */
+  BITRAIL_COMPAT_ACCUMULATOR = 1 << 3,
+  /* ZeroOneAdam, lr 0 over a whole interval: 0/0 in the momentum. Otherwise nothing moved and
+   * nothing is exchanged. */
+  BITRAIL_COMPAT_ZERO_LR = 1 << 4,
+  /* ZeroOneAdam with one rank leaves the momentum alone in steps of the 1-bit gradient. */
+  BITRAIL_COMPAT_ALONE_STANDS_STILL = 1 << 5,
+  /* OneBitLamb refuses to compress when a tensor's momentum is all zero (DeepSpeed divides by it).
+   * Otherwise such a tensor is scaled by 1. */
+  BITRAIL_COMPAT_ZERO_MOMENTUM = 1 << 6,
+  /* OneBitLamb takes elements without variance into the largest ratio, which pins it to >= 1. */
+  BITRAIL_COMPAT_DEAD_RATIO = 1 << 7,
+  /* OneBitLamb with freeze_step <= 1: the fresh variance starts at 0, not at the frozen one. */
+  BITRAIL_COMPAT_FRESH_FROM_ZERO = 1 << 8,
+  /* Gradient clipping by each rank's own norm in the compression phase. Otherwise by the mean of
+   * the ranks' norms, so that all ranks clip alike. */
+  BITRAIL_COMPAT_LOCAL_CLIP = 1 << 9,
+  BITRAIL_COMPAT_DEEPSPEED = (1 << 10) - 1 /* all of them */
+};
+/* Not imitated at all: NaN or Inf on one rank poisoning every error and parameter (they are refused
+ * on all ranks), gradients overwritten, and weights of OneBitLamb's coefficient average without
+ * correction being hidden: lamb_coeff_freeze is 1 - coeff_beta^k of its value after k warm-up
+ * steps, so leave it at least 3/(1 - coeff_beta) of them. */
+
+typedef struct bitrail_zero_one {
+  size_t struct_size;
+  int64_t var_update_scaler; /* variance updates before their interval doubles */
+  int64_t local_step_scaler; /* steps after the freeze before the interval of local steps doubles */
+  int64_t local_step_clipper; /* its largest value */
+} bitrail_zero_one_t;
+
+typedef struct bitrail_lamb {
+  size_t struct_size;
+  double max_coeff, min_coeff; /* of ||x|| / ||u|| in warm-up */
+  double coeff_beta;           /* of the coefficients' average that compression goes on with */
+  double factor_max, factor_min, factor_threshold; /* of the correction in compression */
+} bitrail_lamb_t;
+
+typedef enum bitrail_loss_scale {
+  BITRAIL_LOSS_SCALE_NONE = 0,
+  BITRAIL_LOSS_SCALE_STATIC = 1,
+  BITRAIL_LOSS_SCALE_DYNAMIC = 2
+} bitrail_loss_scale_t;
+
+/* Mixed precision. With a loss scale the gradient given to step is that of loss * scale
+ * (bitrail_optimizer_loss_scale). NaN or Inf in it on any rank: all ranks skip the step, which
+ * returns BITRAIL_OK, is not counted, and raises bitrail_optimizer_skipped_steps. */
+typedef struct bitrail_precision {
+  size_t struct_size;
+  bitrail_type_t param_type; /* FLOAT32, FLOAT16 or BFLOAT16: of `params`; with the latter two the
+                                optimizer holds float32 masters, 4 bytes a parameter more */
+  bitrail_loss_scale_t loss_scale;
+  double static_scale;
+  int initial_scale_power; /* dynamic: the first scale is 2^this */
+  int64_t scale_window;    /* dynamic: doubled after so many steps without overflow */
+  int hysteresis;          /* dynamic: halved from so manyeth overflow on; refilled when doubled */
+  double min_scale;        /* dynamic: never below */
+  int64_t most_skips; /* error BITRAIL_ERR_NOT_FINITE after so many skipped steps in a row at the
+                         smallest scale (static: at the scale) */
+  double clip;        /* largest global norm of the gradient; 0: none. Factor
+                         min(1, clip / (norm + 1e-6)) */
+} bitrail_precision_t;
+
+/* Fill in DeepSpeed's defaults, struct_size included: 16, 32678, 16; 10, 0.01, 0.9, 4, 0.5, 0.1;
+ * float32, no loss scale (static 1; 2^16, 1000, 2, 1), 50 skips, no clipping. */
+BITRAIL_API void bitrail_zero_one_defaults(bitrail_zero_one_t* options);
+BITRAIL_API void bitrail_lamb_defaults(bitrail_lamb_t* options);
+BITRAIL_API void bitrail_precision_defaults(bitrail_precision_t* options);
+
 /* Flat storage: segments follow each other in `params` without padding. */
 typedef struct bitrail_optimizer_options {
   size_t struct_size;
-  float* params; /* borrowed; updated by step */
+  void* params; /* float32, or precision->param_type; borrowed; updated by step */
   size_t segments;
   const bitrail_param_segment_t* segment; /* (segments), copied */
   size_t groups;
   const bitrail_param_group_t* group; /* (groups), copied */
-  int64_t freeze_step;                /* 1-bit optimizers; DeepSpeed's arithmetic, see init_call */
-  int init_call; /* 1: make DeepSpeed's zero-gradient first call (collective), so freeze_step - 1
-                    full-precision steps; 0: freeze_step counts plainly */
+  int64_t freeze_step; /* 1-bit optimizers. OneBitAdam, OneBitLamb: with init_call freeze_step - 1
+                          full-precision steps (DeepSpeed's arithmetic), without it freeze_step, at
+                          least one either way. ZeroOneAdam's var_freeze_step: so many steps before
+                          the freeze, with or without */
+  int init_call; /* 1: make DeepSpeed's zero-gradient first call (collective), which counts as a
+                  * step
+                  */
   bitrail_scale_t scale; /* of the compressed exchange */
   bitrail_norm_t norm;
   size_t block;
-  int update_dead; /* 1-bit optimizers, elements whose variance is 0 at the freeze (they never had a
-                      gradient, but the compressor gives them momentum). 0, the default: weight
-                      decay only. 1: lr * momentum / eps, as DeepSpeed does, which throws them far
-                      away */
+  uint32_t compat; /* BITRAIL_COMPAT_* */
+  bitrail_layout_t layout;
+  bitrail_padding_t padding;
+  bitrail_freeze_t freeze;
+  double freeze_share;                  /* BITRAIL_FREEZE_SHARE: in [0, 1] */
+  int64_t total_steps;                  /* BITRAIL_FREEZE_SHARE */
+  double freeze_threshold;              /* BITRAIL_FREEZE_AUTO: in (0, 1); 0: 0.96 */
+  const bitrail_zero_one_t* zero_one;   /* NULL: the defaults */
+  const bitrail_lamb_t* lamb;           /* NULL: the defaults */
+  const bitrail_precision_t* precision; /* NULL: the defaults */
 } bitrail_optimizer_options_t;
 
-/* Adam without bias correction, as the 1-bit optimizers' warm-up phase computes it. `comm` may be
- * NULL. */
+/* All of them: no bias correction, eps outside the root, decoupled weight decay. Each borrows comm,
+ * which may be NULL for adam and lamb unless the precision options make the ranks agree. */
+
+/* Adam, as the 1-bit optimizers' warm-up phase computes it. */
 BITRAIL_API bitrail_status_t bitrail_adam_create(bitrail_optimizer_t* optimizer,
                                                  bitrail_comm_t comm,
                                                  const bitrail_optimizer_options_t* options);
-/* 1-bit Adam (arXiv 2102.02888) with DeepSpeed's numerics. Borrows comm. */
+/* LAMB, as OneBitLamb's warm-up phase computes it. */
+BITRAIL_API bitrail_status_t bitrail_lamb_create(bitrail_optimizer_t* optimizer,
+                                                 bitrail_comm_t comm,
+                                                 const bitrail_optimizer_options_t* options);
+/* 1-bit Adam (arXiv 2102.02888), 0/1 Adam (arXiv 2202.06009) and 1-bit LAMB (arXiv 2104.06069) with
+ * DeepSpeed's numerics. */
 BITRAIL_API bitrail_status_t bitrail_onebit_adam_create(bitrail_optimizer_t* optimizer,
+                                                        bitrail_comm_t comm,
+                                                        const bitrail_optimizer_options_t* options);
+BITRAIL_API bitrail_status_t
+bitrail_zero_one_adam_create(bitrail_optimizer_t* optimizer, bitrail_comm_t comm,
+                             const bitrail_optimizer_options_t* options);
+BITRAIL_API bitrail_status_t bitrail_onebit_lamb_create(bitrail_optimizer_t* optimizer,
                                                         bitrail_comm_t comm,
                                                         const bitrail_optimizer_options_t* options);
 BITRAIL_API bitrail_status_t bitrail_optimizer_destroy(bitrail_optimizer_t optimizer);
 /* Which gradient the next step wants. Ask before each step, exchange accordingly. */
 BITRAIL_API bitrail_gradient_t bitrail_optimizer_gradient(bitrail_optimizer_t optimizer);
-/* One step with gradient (all segments, flat). On BITRAIL_ERR_NOT_FINITE nothing changed, on any
- * rank. */
+/* One step with gradient (all segments, flat), which is only read. On BITRAIL_ERR_NOT_FINITE
+ * nothing changed, on any rank. */
 BITRAIL_API bitrail_status_t bitrail_optimizer_step(bitrail_optimizer_t optimizer,
                                                     const float* gradient);
+/* The same with a gradient of FLOAT32, FLOAT16 or BFLOAT16. */
+BITRAIL_API bitrail_status_t bitrail_optimizer_step_typed(bitrail_optimizer_t optimizer,
+                                                          const void* gradient,
+                                                          bitrail_type_t type);
 BITRAIL_API bitrail_status_t bitrail_optimizer_set_lr(bitrail_optimizer_t optimizer, size_t group,
                                                       double lr);
-/* The optimizer's own step counter (the init call counts) and whether it is in the compression
- * phase. */
+/* The optimizer's own step counter (the init call counts, a skipped step does not) and whether it
+ * is in the compression phase (ZeroOneAdam: the variance is frozen). */
 BITRAIL_API int64_t bitrail_optimizer_step_count(bitrail_optimizer_t optimizer);
 BITRAIL_API int bitrail_optimizer_frozen(bitrail_optimizer_t optimizer);
+/* The step count after which it froze; -1: not yet, or never does. */
+BITRAIL_API int64_t bitrail_optimizer_frozen_at(bitrail_optimizer_t optimizer);
+/* What to multiply the next loss by (1 without a loss scale), and how many steps were skipped. */
+BITRAIL_API double bitrail_optimizer_loss_scale(bitrail_optimizer_t optimizer);
+BITRAIL_API int64_t bitrail_optimizer_skipped_steps(bitrail_optimizer_t optimizer);
+/* Copies the factors that the last step multiplied lr with, one a segment, of Lamb and OneBitLamb.
+ * `count` is the number of segments. */
+BITRAIL_API bitrail_status_t bitrail_optimizer_lamb_coefficients(bitrail_optimizer_t optimizer,
+                                                                 double* coefficients,
+                                                                 size_t count);
 /* Bytes of state this rank holds beyond the parameters. */
 BITRAIL_API size_t bitrail_optimizer_state_bytes(bitrail_optimizer_t optimizer);
 
