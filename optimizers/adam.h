@@ -8,9 +8,9 @@
 
 namespace bitrail::optimizers {
 
-// One step of a segment, or of all. The gradient has been checked.
-void AdamStep(State& state, const Segment& segment, const Gradient& gradient);
-void AdamStep(State& state, const Gradient& gradient);
+// One step of all segments. The gradient has been checked. `guard`: no momentum where the variance
+// is zero (what a compressed step left there).
+void AdamStep(State& state, const Gradient& gradient, bool guard);
 
 std::unique_ptr<Method> MakeAdam();
 

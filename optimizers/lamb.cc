@@ -16,7 +16,7 @@ struct Lamb final : Method {
   Status step(State& state, const Gradient& gradient, int64_t) override {
     BITRAIL_TRY(CheckGradient(state, gradient));
     for (size_t i = 0; i < state.segments.size(); i++)
-      coefficient[i] = LambStep(state, state.segments[i], gradient, rules);
+      coefficient[i] = LambStep(state, state.segments[i], gradient, rules, false);
     return {};
   }
   const std::vector<double>* coefficients() const override { return &coefficient; }
@@ -25,14 +25,14 @@ struct Lamb final : Method {
 }  // namespace
 
 double LambStep(State& state, const Segment& segment, const Gradient& gradient,
-                const bitrail_lamb_t& rules) {
+                const bitrail_lamb_t& rules, bool guard) {
   const Group& group = state.group(segment);
   kernels::LambSquares squares;
   ForGradient(gradient, segment, [&](size_t begin, size_t n, const float* g) {
     const size_t at = segment.offset + begin;
     const kernels::LambSquares part =
         kernels::LambMoments(group.factors, group.beta1, group.beta2, n, g, state.m.data() + at,
-                             state.v.data() + at, state.params + at);
+                             state.v.data() + at, state.params + at, guard);
     squares.first += part.first;
     squares.second += part.second;
   });
@@ -42,7 +42,7 @@ double LambStep(State& state, const Segment& segment, const Gradient& gradient,
   if (weight != 0 && update != 0)
     c = std::clamp<double>(weight / update, rules.min_coeff, rules.max_coeff);
   const size_t at = segment.offset;
-  kernels::LambUpdate(group.factors, static_cast<float>(group.lr * c), segment.count, false,
+  kernels::LambUpdate(group.factors, static_cast<float>(group.lr * c), segment.count, guard,
                       state.m.data() + at, state.v.data() + at, state.params + at);
   return c;
 }

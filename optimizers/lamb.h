@@ -10,9 +10,9 @@
 
 namespace bitrail::optimizers {
 
-// One step of a segment; the gradient has been checked. Returns c.
+// One step of a segment; the gradient has been checked. Returns c. `guard` as in adam.h.
 double LambStep(State& state, const Segment& segment, const Gradient& gradient,
-                const bitrail_lamb_t& rules);
+                const bitrail_lamb_t& rules, bool guard);
 
 std::unique_ptr<Method> MakeLamb(const Options& options, const State& state);
 

@@ -13,6 +13,8 @@
 
 namespace bitrail::optimizers {
 
+struct Exchange;  // exchange.h
+
 struct Method {
   Method() = default;
   virtual ~Method() = default;
@@ -38,6 +40,8 @@ struct Method {
   virtual void list(State&, bool /*frozen*/, StateList*) {}
   // The list was filled with the state after step number `step`.
   virtual Status loaded(State&, int64_t /*step*/, Loaded) { return {}; }
+  // The compressed exchange; null: the method has none.
+  virtual const Exchange* compressed() const { return nullptr; }
   // Factors on lr of the last step, one a segment; null: the method has none.
   virtual const std::vector<double>* coefficients() const { return nullptr; }
 };

@@ -97,7 +97,7 @@ Status CompressedStep(OneBitAdam& onebit, State& state, const Gradient& gradient
 Status OneBitAdam::step(State& state, const Gradient& gradient, int64_t step) {
   if (frozen()) return CompressedStep(*this, state, gradient);
   BITRAIL_TRY(CheckGradient(state, gradient));
-  AdamStep(state, gradient);
+  AdamStep(state, gradient, guard);
   return freeze.Update(state, step);
 }
 

@@ -37,6 +37,7 @@ struct OneBitAdam final : Method {
   Status step(State& state, const Gradient& gradient, int64_t step) override;
   size_t bytes() const override { return exchange.bytes() + full.size() * sizeof(float); }
   void list(State& state, bool frozen, StateList* list) override;
+  const Exchange* compressed() const override { return &exchange; }
   Status loaded(State& state, int64_t step, Loaded rule) override;
 };
 

@@ -112,7 +112,7 @@ Status OneBitLamb::step(State& state, const Gradient& gradient, int64_t step) {
   if (frozen()) return CompressedStep(*this, state, gradient);
   BITRAIL_TRY(CheckGradient(state, gradient));
   for (size_t i = 0; i < state.segments.size(); i++) {
-    const double c = LambStep(state, state.segments[i], gradient, rules);
+    const double c = LambStep(state, state.segments[i], gradient, rules, guard);
     coefficient[i] = c;
     if (c != 1)
       tensors[i].average = rules.coeff_beta * tensors[i].average + (1 - rules.coeff_beta) * c;

@@ -57,6 +57,7 @@ struct OneBitLamb final : Method {
   Status step(State& state, const Gradient& gradient, int64_t step) override;
   size_t bytes() const override { return exchange.bytes() + fresh.size() * sizeof(float); }
   void list(State& state, bool frozen, StateList* list) override;
+  const Exchange* compressed() const override { return &exchange; }
   Status loaded(State& state, int64_t step, Loaded rule) override;
   const std::vector<double>* coefficients() const override { return &coefficient; }
 };

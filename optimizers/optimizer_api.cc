@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "optimizers/adam.h"
+#include "optimizers/checkpoint_state.h"
 #include "optimizers/lamb.h"
 #include "optimizers/onebit_adam.h"
 #include "optimizers/onebit_lamb.h"
@@ -150,6 +151,31 @@ Status Coefficients(bitrail_optimizer_t optimizer, double* out, size_t count) {
   return {};
 }
 
+Status ReadOptions(const bitrail_checkpoint_options_t* options, Loaded* rule) {
+  *rule = Loaded::reset;
+  if (options == nullptr) return {};
+  if (options->struct_size < sizeof *options) {
+    return failure(BITRAIL_ERR_INVALID_ARGUMENT,
+                   "bitrail_checkpoint_options_t.struct_size is {}, at least {} expected",
+                   options->struct_size, sizeof *options);
+  }
+  if (options->errors != BITRAIL_ERRORS_RESET && options->errors != BITRAIL_ERRORS_EXACT) {
+    return failure(BITRAIL_ERR_INVALID_ARGUMENT, "checkpoint options: there is no errors {}",
+                   static_cast<int>(options->errors));
+  }
+  if (options->errors == BITRAIL_ERRORS_EXACT) *rule = Loaded::exact;
+  return {};
+}
+
+Status Keep(bitrail_optimizer_t optimizer, const char* directory,
+            const bitrail_checkpoint_options_t* options, bool load) {
+  if (optimizer == nullptr || directory == nullptr)
+    return Status(BITRAIL_ERR_INVALID_ARGUMENT, "checkpoint: optimizer or directory is NULL");
+  Loaded rule;
+  BITRAIL_TRY(ReadOptions(options, &rule));
+  return load ? LoadOptimizer(*optimizer, directory, rule) : SaveOptimizer(*optimizer, directory);
+}
+
 }  // namespace
 }  // namespace bitrail::optimizers
 
@@ -235,6 +261,16 @@ int64_t bitrail_optimizer_skipped_steps(bitrail_optimizer_t optimizer) {
 bitrail_status_t bitrail_optimizer_lamb_coefficients(bitrail_optimizer_t optimizer,
                                                      double* coefficients, size_t count) {
   return guarded([&] { return optimizers::Coefficients(optimizer, coefficients, count); });
+}
+
+bitrail_status_t bitrail_optimizer_save(bitrail_optimizer_t optimizer, const char* directory,
+                                        const bitrail_checkpoint_options_t* options) {
+  return guarded([&] { return optimizers::Keep(optimizer, directory, options, false); });
+}
+
+bitrail_status_t bitrail_optimizer_load(bitrail_optimizer_t optimizer, const char* directory,
+                                        const bitrail_checkpoint_options_t* options) {
+  return guarded([&] { return optimizers::Keep(optimizer, directory, options, true); });
 }
 
 size_t bitrail_optimizer_state_bytes(bitrail_optimizer_t optimizer) {

@@ -103,6 +103,7 @@ Status ReadOptions(const bitrail_optimizer_options_t* from, Options* to) {
                    "bitrail_optimizer_options_t.struct_size is {}, at least {} expected",
                    from->struct_size, kLeastOptions);
   }
+  *to = Options();
   std::memcpy(&to->c, from, std::min(from->struct_size, sizeof to->c));
   to->c.struct_size = sizeof to->c;
   if ((to->c.compat & ~static_cast<uint32_t>(BITRAIL_COMPAT_DEEPSPEED)) != 0) {

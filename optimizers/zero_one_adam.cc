@@ -13,7 +13,7 @@ namespace {
 Status BeforeFreeze(ZeroOneAdam& z, State& state, const Gradient& gradient, bool variance) {
   if (variance) {
     BITRAIL_TRY(CheckGradient(state, gradient));
-    AdamStep(state, gradient);
+    AdamStep(state, gradient, z.guard);
     return {};
   }
   if (z.exchange.alone()) BITRAIL_TRY(CheckGradient(state, gradient));

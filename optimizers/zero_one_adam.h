@@ -57,6 +57,7 @@ struct ZeroOneAdam final : Method {
   bool replicas_equal() const override { return synced != 0 && !accumulates && !restarts; }
   size_t bytes() const override { return exchange.bytes() + base.size() * sizeof(float); }
   void list(State& state, bool frozen, StateList* list) override;
+  const Exchange* compressed() const override { return &exchange; }
   Status loaded(State& state, int64_t step, Loaded rule) override;
 };
 

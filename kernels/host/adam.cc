@@ -21,7 +21,7 @@ HWY_INLINE V Update(D d, const AdamFactors& factors, bool guard, V m, V v, V x) 
 }
 
 void Adam(const AdamFactors& factors, double beta1, double beta2, size_t n, const float* gradient,
-          float* m, float* v, float* x) {
+          float* m, float* v, float* x, bool guard) {
   const hn::ScalableTag<float> d;
   const size_t lanes = hn::Lanes(d);
   const auto keep1 = hn::Set(d, static_cast<float>(beta1));
@@ -35,9 +35,9 @@ void Adam(const AdamFactors& factors, double beta1, double beta2, size_t n, cons
     const auto v_new = hn::Add(hn::Mul(keep2, hn::LoadU(d, v + i)), hn::Mul(hn::Mul(take2, g), g));
     hn::StoreU(m_new, d, m + i);
     hn::StoreU(v_new, d, v + i);
-    hn::StoreU(Update(d, factors, false, m_new, v_new, hn::LoadU(d, x + i)), d, x + i);
+    hn::StoreU(Update(d, factors, guard, m_new, v_new, hn::LoadU(d, x + i)), d, x + i);
   }
-  AdamStepReference(factors, beta1, beta2, n - i, gradient + i, m + i, v + i, x + i);
+  AdamStepReference(factors, beta1, beta2, n - i, gradient + i, m + i, v + i, x + i, guard);
 }
 
 void NewMomentum(double beta1, size_t n, const float* gradient, const float* m, float* out) {
@@ -81,8 +81,8 @@ HWY_EXPORT(NewMomentum);
 HWY_EXPORT(OneBitAdam);
 
 void AdamStep(const AdamFactors& factors, double beta1, double beta2, size_t n,
-              const float* gradient, float* m, float* v, float* x) {
-  HWY_DYNAMIC_DISPATCH(Adam)(factors, beta1, beta2, n, gradient, m, v, x);
+              const float* gradient, float* m, float* v, float* x, bool guard) {
+  HWY_DYNAMIC_DISPATCH(Adam)(factors, beta1, beta2, n, gradient, m, v, x, guard);
 }
 
 void Momentum(double beta1, size_t n, const float* gradient, const float* m, float* out) {
@@ -95,14 +95,14 @@ void OneBitAdamStep(const AdamFactors& factors, size_t n, const float* values, c
 }
 
 void AdamStepReference(const AdamFactors& factors, double beta1, double beta2, size_t n,
-                       const float* gradient, float* m, float* v, float* x) {
+                       const float* gradient, float* m, float* v, float* x, bool guard) {
   const auto keep2 = static_cast<float>(beta2);
   const auto take2 = static_cast<float>(1 - beta2);
   for (size_t i = 0; i < n; i++) {
     const float g = gradient[i];
     MomentumReference(beta1, 1, &g, m + i, m + i);
     v[i] = keep2 * v[i] + take2 * g * g;
-    x[i] -= factors.lr * UpdateOne(factors, false, m[i], v[i], x[i]);
+    x[i] -= factors.lr * UpdateOne(factors, guard, m[i], v[i], x[i]);
   }
 }
 

@@ -13,9 +13,10 @@ struct AdamFactors {
 };
 
 // Warm-up: m = beta1*m + (1-beta1)*g; v = beta2*v + (1-beta2)*g*g; then the update. 1-beta is
-// computed in double, then rounded. beta1, beta2 come as doubles for that reason.
+// computed in double, then rounded. beta1, beta2 come as doubles for that reason. `guard` as below:
+// momentum where v is still 0 is left over from a compressed step.
 void AdamStep(const AdamFactors& factors, double beta1, double beta2, size_t n,
-              const float* gradient, float* m, float* v, float* x);
+              const float* gradient, float* m, float* v, float* x, bool guard = false);
 // out = beta1*m + (1-beta1)*g. out may equal m.
 void Momentum(double beta1, size_t n, const float* gradient, const float* m, float* out);
 // Compression phase after the exchange: m = values * mask (mask null: ones), then the update with v
@@ -26,7 +27,7 @@ void OneBitAdamStep(const AdamFactors& factors, size_t n, const float* values, c
                     bool guard, float* m, const float* v, float* x);
 
 void AdamStepReference(const AdamFactors& factors, double beta1, double beta2, size_t n,
-                       const float* gradient, float* m, float* v, float* x);
+                       const float* gradient, float* m, float* v, float* x, bool guard = false);
 void MomentumReference(double beta1, size_t n, const float* gradient, const float* m, float* out);
 void OneBitAdamStepReference(const AdamFactors& factors, size_t n, const float* values,
                              const float* mask, bool guard, float* m, const float* v, float* x);

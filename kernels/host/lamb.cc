@@ -91,11 +91,11 @@ void Moments(double beta1, double beta2, size_t n, const float* gradient, float*
 }
 
 LambSquares WarmUp(const AdamFactors& factors, double beta1, double beta2, size_t n,
-                   const float* gradient, float* m, float* v, const float* x) {
+                   const float* gradient, float* m, float* v, const float* x, bool guard) {
   OrderedSum8 sum;
   SumTiles(n, &sum, [&](size_t i, size_t count, float* out) {
     Moments(beta1, beta2, count, gradient + i, m + i, v + i);
-    Directions(factors, false, true, count, m + i, v + i, x + i, out);
+    Directions(factors, guard, true, count, m + i, v + i, x + i, out);
   });
   return {OrderedSum(x, n), sum.Total()};
 }
@@ -173,8 +173,8 @@ double OrderedSquaredSum(const float* x, size_t n) {
 }
 
 LambSquares LambMoments(const AdamFactors& factors, double beta1, double beta2, size_t n,
-                        const float* gradient, float* m, float* v, const float* x) {
-  return HWY_DYNAMIC_DISPATCH(WarmUp)(factors, beta1, beta2, n, gradient, m, v, x);
+                        const float* gradient, float* m, float* v, const float* x, bool guard) {
+  return HWY_DYNAMIC_DISPATCH(WarmUp)(factors, beta1, beta2, n, gradient, m, v, x, guard);
 }
 
 void LambUpdate(const AdamFactors& factors, float step, size_t n, bool guard, const float* m,
@@ -201,11 +201,12 @@ double OrderedSquaredSumReference(const float* x, size_t n) {
 }
 
 LambSquares LambMomentsReference(const AdamFactors& factors, double beta1, double beta2, size_t n,
-                                 const float* gradient, float* m, float* v, const float* x) {
+                                 const float* gradient, float* m, float* v, const float* x,
+                                 bool guard) {
   OrderedSum8 update;
   for (size_t i = 0; i < n; i++) {
     MomentsOne(beta1, beta2, gradient[i], m + i, v + i);
-    update.Add(i, UpdateOne(factors, false, m[i], v[i], x[i]));
+    update.Add(i, UpdateOne(factors, guard, m[i], v[i], x[i]));
   }
   return {OrderedSquaredSumReference(x, n), update.Total()};
 }

@@ -21,7 +21,8 @@ struct LambSquares {
 // Warm-up, first pass: m = beta1*m + (1-beta1)*g; v = beta2*v + (1-beta2)*g*g.
 // Returns ||x||^2 and ||u||^2.
 LambSquares LambMoments(const AdamFactors& factors, double beta1, double beta2, size_t n,
-                        const float* gradient, float* m, float* v, const float* x);
+                        const float* gradient, float* m, float* v, const float* x,
+                        bool guard = false);
 // Last pass of both phases: x -= step * u; factors.lr is not used.
 void LambUpdate(const AdamFactors& factors, float step, size_t n, bool guard, const float* m,
                 const float* v, float* x);
@@ -38,7 +39,8 @@ LambSquares LambDirections(const AdamFactors& factors, size_t n, bool guard, con
 
 double OrderedSquaredSumReference(const float* x, size_t n);
 LambSquares LambMomentsReference(const AdamFactors& factors, double beta1, double beta2, size_t n,
-                                 const float* gradient, float* m, float* v, const float* x);
+                                 const float* gradient, float* m, float* v, const float* x,
+                                 bool guard = false);
 void LambUpdateReference(const AdamFactors& factors, float step, size_t n, bool guard,
                          const float* m, const float* v, float* x);
 float LambFreshReference(const AdamFactors& factors, double beta1, double beta2, float factor,

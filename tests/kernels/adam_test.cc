@@ -53,10 +53,10 @@ TEST_P(Adam, WarmUpStepEqualsTheDefinition) {
       State state(n, n % 4, n % 2 == 0);
       const AdamFactors factors = Factors(weight_decay);
       kernels::AdamStep(factors, kBeta1, kBeta2, n, state.gradient.data(), state.m.data(),
-                        state.v.data(), state.x.data());
+                        state.v.data(), state.x.data(), n % 3 == 0);
       kernels::AdamStepReference(factors, kBeta1, kBeta2, n, state.gradient.data(),
                                  state.expected_m.data(), state.expected_v.data(),
-                                 state.expected_x.data());
+                                 state.expected_x.data(), n % 3 == 0);
       state.Check();
     }
   }

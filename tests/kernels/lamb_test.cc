@@ -81,12 +81,12 @@ TEST_P(Lamb, SumEqualsTheDefinition) {
 }
 
 TEST_P(Lamb, MomentsEqualTheDefinition) {
-  ForAll(true, [](State& s, const AdamFactors& factors, const float*, bool, size_t n) {
+  ForAll(true, [](State& s, const AdamFactors& factors, const float*, bool guard, size_t n) {
     const LambSquares got = kernels::LambMoments(factors, kBeta1, kBeta2, n, s.gradient.data(),
-                                                 s.m.data(), s.v.data(), s.x.data());
+                                                 s.m.data(), s.v.data(), s.x.data(), guard);
     const LambSquares want =
         kernels::LambMomentsReference(factors, kBeta1, kBeta2, n, s.gradient.data(),
-                                      s.expected_m.data(), s.expected_v.data(), s.x.data());
+                                      s.expected_m.data(), s.expected_v.data(), s.x.data(), guard);
     ExpectSame(got, want);
     s.Check();
   });

@@ -8,41 +8,17 @@
 #include <limits>
 #include <numeric>
 
-#include "tests/optimizers/model.h"
-#include "tests/optimizers/onebit_parts.h"
-#include "tests/support/world.h"
+#include "tests/optimizers/kinds.h"
 
 namespace bitrail {
 namespace {
 
 using test::SmallModel;
 
-// The gradient that the optimizer asks for.
-std::vector<float> Wanted(bitrail_optimizer_t optimizer, bitrail_comm_t comm, int step) {
-  const int rank = bitrail_comm_rank(comm), world = bitrail_comm_world_size(comm);
-  std::vector<float> gradient = SmallModel::Gradient(step, rank);
-  if (bitrail_optimizer_gradient(optimizer) == BITRAIL_GRADIENT_LOCAL || world < 2) return gradient;
-  for (int other = 0; other < world; other++) {
-    const std::vector<float> theirs = SmallModel::Gradient(step, other);
-    for (size_t i = 0; i < gradient.size(); i++) {
-      gradient[i] = (other == 0 ? 0 : gradient[i]) + theirs[i];
-    }
-  }
-  for (float& g : gradient) g *= 1.0f / static_cast<float>(world);
-  return gradient;
-}
+using test::Step;
+using test::Wanted;
 
-void Step(bitrail_optimizer_t optimizer, bitrail_comm_t comm, int step) {
-  ASSERT_EQ(bitrail_optimizer_step(optimizer, Wanted(optimizer, comm, step).data()), BITRAIL_OK)
-      << bitrail_last_error();
-}
-
-uint64_t Calls(bitrail_comm_t comm) {
-  bitrail_counters_t counters = {};
-  counters.struct_size = sizeof counters;
-  EXPECT_EQ(bitrail_comm_counters(comm, &counters), BITRAIL_OK);
-  return counters.calls;
-}
+uint64_t Calls(bitrail_comm_t comm) { return test::Counters(comm).calls; }
 
 class Ranks : public ::testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(, Ranks, ::testing::Values(1, 2, 3, 4),

@@ -513,6 +513,33 @@ BITRAIL_API int64_t bitrail_optimizer_skipped_steps(bitrail_optimizer_t optimize
 BITRAIL_API bitrail_status_t bitrail_optimizer_lamb_coefficients(bitrail_optimizer_t optimizer,
                                                                  double* coefficients,
                                                                  size_t count);
+/* What a load does with the errors of the 1-bit exchange. */
+typedef enum bitrail_errors {
+  BITRAIL_ERRORS_RESET = 0, /* they start at zero (DeepSpeed's rule); OneBitLamb, loaded in warm-up,
+                               starts its average of coefficients over */
+  BITRAIL_ERRORS_EXACT = 1 /* same world size, options and learning rates: goes on bit for bit as if
+                              never stopped; another world size: the mean of the worker errors over
+                              ranks is preserved, server errors are cut anew */
+} bitrail_errors_t;
+
+typedef struct bitrail_checkpoint_options {
+  size_t struct_size;
+  bitrail_errors_t errors; /* load */
+} bitrail_checkpoint_options_t;
+
+/* Collective over the optimizer's communicator (NULL: this process alone). Writes parameters and
+ * state into `directory`, one shard a rank, in place of a checkpoint that is there; see
+ * docs/checkpoints.md. `options` may be NULL. */
+BITRAIL_API bitrail_status_t bitrail_optimizer_save(bitrail_optimizer_t optimizer,
+                                                    const char* directory,
+                                                    const bitrail_checkpoint_options_t* options);
+/* Collective: fills the optimizer, made with the options of before (freeze_step may differ: this
+ * optimizer's decides, and a step before it goes back to warm-up; so do its masks and lr), by any
+ * number of ranks. Parameters are written. A checkpoint of another model or optimizer, or a damaged
+ * one, is refused on all ranks, and nothing has changed. `options` may be NULL. */
+BITRAIL_API bitrail_status_t bitrail_optimizer_load(bitrail_optimizer_t optimizer,
+                                                    const char* directory,
+                                                    const bitrail_checkpoint_options_t* options);
 /* Bytes of state this rank holds beyond the parameters. */
 BITRAIL_API size_t bitrail_optimizer_state_bytes(bitrail_optimizer_t optimizer);
 

@@ -277,7 +277,7 @@ class ErrorState {
 
 inline bitrail_param_group_t param_group(double lr, double beta1 = 0.9, double beta2 = 0.999,
                                          double eps = 1e-8, double weight_decay = 0) {
-  return {sizeof(bitrail_param_group_t), lr, beta1, beta2, eps, weight_decay};
+  return {sizeof(bitrail_param_group_t), lr, beta1, beta2, eps, weight_decay, 0};
 }
 
 // An optimizer over flat parameters. Parameters and communicator must outlive it.
@@ -287,18 +287,37 @@ class Optimizer {
     std::span<float> params;
     std::span<const bitrail_param_segment_t> segments;  // empty: one segment, group 0
     std::span<const bitrail_param_group_t> groups;
-    int64_t freeze_step = 0;  // 1-bit optimizers only
+    int64_t freeze_step = 0;  // 1-bit optimizers only, as all that follows
     bool init_call = true;
     bitrail_scale_t scale = BITRAIL_SCALE_SEGMENT;
     bitrail_norm_t norm = BITRAIL_NORM_L2;
     size_t block = 0;
+    uint32_t compat = 0;  // BITRAIL_COMPAT_*
+    bitrail_layout_t layout = BITRAIL_LAYOUT_DEFAULT;
+    bitrail_padding_t padding = BITRAIL_PADDING_DEEPSPEED;
+    bitrail_freeze_t freeze = BITRAIL_FREEZE_STEP;
+    double freeze_share = 0;
+    int64_t total_steps = 0;
+    double freeze_threshold = 0;
+    const bitrail_zero_one_t* zero_one = nullptr;
+    const bitrail_lamb_t* lamb = nullptr;            // also for lamb()
+    const bitrail_precision_t* precision = nullptr;  // all optimizers; float32 parameters
   };
 
   static Optimizer adam(const Options& options) {
     return Optimizer(bitrail_adam_create, nullptr, options);
   }
+  static Optimizer lamb(const Options& options) {
+    return Optimizer(bitrail_lamb_create, nullptr, options);
+  }
   static Optimizer onebit_adam(const Communicator& comm, const Options& options) {
     return Optimizer(bitrail_onebit_adam_create, comm.get(), options);
+  }
+  static Optimizer zero_one_adam(const Communicator& comm, const Options& options) {
+    return Optimizer(bitrail_zero_one_adam_create, comm.get(), options);
+  }
+  static Optimizer onebit_lamb(const Communicator& comm, const Options& options) {
+    return Optimizer(bitrail_onebit_lamb_create, comm.get(), options);
   }
 
   bitrail_optimizer_t get() const noexcept { return owner_.get(); }
@@ -315,6 +334,17 @@ class Optimizer {
   }
   void set_lr(size_t group, double lr) { check(bitrail_optimizer_set_lr(get(), group, lr)); }
   int64_t step_count() const noexcept { return bitrail_optimizer_step_count(get()); }
+  int64_t frozen_at() const noexcept { return bitrail_optimizer_frozen_at(get()); }
+  double loss_scale() const noexcept { return bitrail_optimizer_loss_scale(get()); }
+  int64_t skipped_steps() const noexcept { return bitrail_optimizer_skipped_steps(get()); }
+  // Collective.
+  void save(const std::string& directory) {
+    check(bitrail_optimizer_save(get(), directory.c_str(), nullptr));
+  }
+  void load(const std::string& directory, bitrail_errors_t errors = BITRAIL_ERRORS_RESET) {
+    const bitrail_checkpoint_options_t options = {sizeof options, errors};
+    check(bitrail_optimizer_load(get(), directory.c_str(), &options));
+  }
   bool frozen() const noexcept { return bitrail_optimizer_frozen(get()) != 0; }
   size_t state_bytes() const noexcept { return bitrail_optimizer_state_bytes(get()); }
 
@@ -338,6 +368,16 @@ class Optimizer {
     c.scale = options.scale;
     c.norm = options.norm;
     c.block = options.block;
+    c.compat = options.compat;
+    c.layout = options.layout;
+    c.padding = options.padding;
+    c.freeze = options.freeze;
+    c.freeze_share = options.freeze_share;
+    c.total_steps = options.total_steps;
+    c.freeze_threshold = options.freeze_threshold;
+    c.zero_one = options.zero_one;
+    c.lamb = options.lamb;
+    c.precision = options.precision;
     bitrail_optimizer_t handle = nullptr;
     check(create(&handle, comm, &c));
     owner_ = Owner<bitrail_optimizer_t, bitrail_optimizer_destroy>(handle);
