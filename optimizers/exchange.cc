@@ -158,7 +158,7 @@ Status MakeExchange(bitrail_comm_t comm, const Options& options, const State& st
   if (exchange->alone() || exchange->units.empty()) return {};
   if (keep_tail && exchange->units.size() == 1) {
     const auto world = static_cast<size_t>(exchange->world);
-    const size_t quantum = world * std::lcm(world, size_t{8});
+    const size_t quantum = std::max(world * std::lcm(world, size_t{8}), size_t{1});
     size_t& count = exchange->units[0].count;
     exchange->tail.assign((quantum - count % quantum) % quantum, 0.0f);
     count += exchange->tail.size();

@@ -208,7 +208,7 @@ struct Walk {
         ASSERT_EQ(bitrail_optimizer_set_lr(optimizer, group, lr), BITRAIL_OK);
     }
     const bool mean = bitrail_optimizer_gradient(optimizer) == BITRAIL_GRADIENT_MEAN;
-    const std::vector<float> gradient = model.Gradient(step, static_cast<size_t>(rank), mean);
+    std::vector<float> gradient = model.Gradient(step, static_cast<size_t>(rank), mean);
     const std::vector<float> untouched = gradient;
     sent.clear();
     ASSERT_EQ(bitrail_optimizer_step(optimizer, gradient.data()), BITRAIL_OK)

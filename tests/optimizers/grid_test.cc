@@ -3,6 +3,7 @@
 // after the freeze no full-precision gradient travels. Layouts, non_freeze and sizes beside it.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <numeric>
@@ -30,7 +31,7 @@ INSTANTIATE_TEST_SUITE_P(
 // Bytes that one exchange of the small model sends from a rank: signs, scales, and a flag with
 // each.
 uint64_t ExchangeBytes(size_t world) {
-  const size_t quantum = world * std::lcm(world, size_t{8});
+  const size_t quantum = std::max(world * std::lcm(world, size_t{8}), size_t{1});
   size_t padded = 0;
   for (const size_t count : {SmallModel::kFirst, SmallModel::kSecond})
     padded += (count + quantum - 1) / quantum * quantum;
