@@ -1,6 +1,7 @@
 #include "runtime/config/nearest.h"
 
 #include <algorithm>
+#include <array>
 #include <climits>
 #include <numeric>
 #include <vector>
@@ -25,18 +26,25 @@ int edit_distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
-std::string_view nearest(std::string_view name) {
+std::string_view nearest(std::string_view name, std::span<const std::string_view> known) {
   name = name.substr(0, 64);
   std::string_view best;
   int best_distance = INT_MAX;
-  for (const Variable& variable : kVariables) {
-    const int distance = edit_distance(name, variable.name);
+  for (const std::string_view candidate : known) {
+    const int distance = edit_distance(name, candidate);
     if (distance < best_distance) {
       best_distance = distance;
-      best = variable.name;
+      best = candidate;
     }
   }
   return best;
+}
+
+std::string_view nearest(std::string_view name) {
+  std::array<std::string_view, kVariables.size()> names;
+  std::transform(kVariables.begin(), kVariables.end(), names.begin(),
+                 [](const Variable& variable) { return variable.name; });
+  return nearest(name, names);
 }
 
 }  // namespace bitrail::config

@@ -13,7 +13,8 @@ import tempfile
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tools"))
 from support import TOOL, Ranks, environment, main, require, run  # noqa: E402
 
-SMALL = ("--layers", 1, "--width", 32, "--heads", 2, "--seq", 32, "--batch", 2, "--eval", 2)
+MODEL = ("--layers", 1, "--width", 32, "--heads", 2, "--seq", 32, "--eval", 2)
+SMALL = (*MODEL, "--batch", 2)
 
 
 def corpus(folder):
@@ -25,13 +26,21 @@ def corpus(folder):
     return path
 
 
-def train(ranks, folder, *options):
+# Each configuration's phases in six steps at a ten-thousandth of its schedule.
+EXAMPLES = {
+    "squad_onebit_adam.json": ["full"] + ["compressed"] * 5,
+}
+
+
+def train(ranks, folder, *options, batch=True):
     """(exit code, stdout, stderr, step records, summary or None)"""
     path = pathlib.Path(folder, "steps.json")
     launch = (TOOL, "launch", "-n", ranks, "--") if ranks > 1 else ()
-    code, out, err = run(*launch, TOOL, "train", *SMALL, "--corpus", corpus(folder), "--json", path,
+    small = SMALL if batch else MODEL
+    code, out, err = run(*launch, TOOL, "train", *small, "--corpus", corpus(folder), "--json", path,
                          *options)
-    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    lines = [json.loads(line) for line in text.splitlines()]
     summary = lines.pop()["summary"] if lines and "summary" in lines[-1] else None
     return code, out, err, lines, summary
 
@@ -53,7 +62,12 @@ def refusals():
                 (("--corpus", words, "--steps", 0), "--steps"),
                 (("--corpus", words, "--optimizer", "sgd"), "onebit-adam"),
                 (("--corpus", words, "--lerning-rate", 1), "--lerning-rate"),
-                (("--corpus", words, "--steps", 1, "--json", "/no/such/steps"), "/no/such/steps")):
+                (("--corpus", words, "--steps", 1, "--json", "/no/such/steps"), "/no/such/steps"),
+                (("--corpus", words, "--steps", 1, "--plot", "/no/such/plot"), "/no/such/plot"),
+                (("--corpus", words, "--compare", "adam,sgd"), "sgd"),
+                (("--corpus", words, "--freeze-step", "soon"), "--freeze-step soon"),
+                (("--corpus", words, "--deepspeed-config", "/no/such/ds"), "/no/such/ds"),
+                (("--corpus", words, "--deepspeed-config", words), "is not JSON")):
             code, _, err = run(TOOL, "train", *options)
             require(code > 0, f"{options} is refused")
             require(reason in err, f"the text about {options} says {reason}")
@@ -94,6 +108,66 @@ def four_ranks():
     require(0.99 < full / (4 * summary["parameters"] * 1.5) < 1.01, "full precision: 4 bytes a value")
     require(full / compressed > 20, "compressed: about 1 bit a value")
     require(summary["world_size"] == 4 and summary["compressed"]["steps"] == 5, "summary")
+
+
+def accumulation():
+    """Two micro-batches of a step are drawn one after the other, and their mean makes one step."""
+    with tempfile.TemporaryDirectory() as folder:
+        once = train(1, folder, "--steps", 8)[3]
+        code, _, _, twice, summary = train(1, folder, "--steps", 4, "--accumulation", 2)
+    require(code == 0 and len(twice) == 4 and summary["steps"] == 4, "four steps of two parts")
+    # No step has been taken yet when the first two batches are seen.
+    require(abs(twice[0]["loss"] - once[0]["loss"]) < 0.5, "losses are means, not sums")
+    require(twice[1]["loss"] != once[1]["loss"], "other data")
+
+
+def deepspeed():
+    """A published configuration runs, cut down by the command line only."""
+    examples = pathlib.Path(__file__).resolve().parents[2] / "examples" / "deepspeed"
+    with tempfile.TemporaryDirectory() as folder:
+        small = ("--steps", 6, "--scale-schedule", 0.0001, "--accumulation", 1)
+        for name, phases in EXAMPLES.items():
+            code, out, _, steps, summary = train(2, folder, "--deepspeed-config", examples / name, *small)
+            require(code == 0, f"{name} trains")
+            require("train_batch_size" in out, "what is not followed is said")
+            require([step["phase"] for step in steps] == phases, f"{name}: phases {phases}")
+            require(summary["final_loss"] > 0, "a loss")
+        # Without the command line's sizes the file's own must fit: 96 rows are no multiple of 3 x 5.
+        code, _, err, _, _ = train(5, folder, "--deepspeed-config", examples / "squad_onebit_adam.json",
+                                   batch=False)
+        require(code != 0 and "train_batch_size 96" in err, "batch sizes that do not fit are refused")
+        code, _, err, _, _ = train(2, folder, "--deepspeed-config", mpi(folder))
+        require(code != 0 and "comm_backend_name mpi" in err and "mpirun" in err, "mpi wants MPI's ranks")
+
+
+def mpi(folder):
+    path = pathlib.Path(folder, "mpi.json")
+    path.write_text(json.dumps({"train_batch_size": 4, "optimizer": {
+        "type": "OneBitAdam", "params": {"comm_backend_name": "mpi"}}}), encoding="ascii")
+    return path
+
+
+def compare():
+    """Runs of one job share seeds and data; a table, a picture, and records that tell them apart."""
+    with tempfile.TemporaryDirectory() as folder:
+        plot = pathlib.Path(folder, "loss.svg")
+        code, out, _, lines, _ = train(2, folder, "--compare", "adam,onebit-adam,naive-onebit", "--steps",
+                                       10, "--freeze-step", "30%", "--seeds", 2, "--plot", plot)
+        require(code == 0, "three optimizers with two seeds")
+        picture = plot.read_text(encoding="utf-8")
+    rows = lines.pop()["comparison"]
+    require([row["optimizer"] for row in rows] == ["adam", "onebit-adam", "naive-onebit"], "a row each")
+    require(rows[0]["volume_ratio"] == 1 and rows[1]["volume_ratio"] > 2 < rows[2]["volume_ratio"], "volume")
+    require(all(row["runs"] == 2 and row["held_out_loss_deviation"] > 0 for row in rows), "two seeds")
+    steps = [line for line in lines if "step" in line]
+    first = {(step["optimizer"], step["seed"]): step["loss"] for step in steps if step["step"] == 1}
+    require(len(steps) == 60 and len(first) == 6, "60 records of 6 runs")
+    for seed in (1, 2):
+        require(len({first[row["optimizer"], seed] for row in rows}) == 1, "the same start and data")
+    require([step["phase"] for step in steps if step["optimizer"] == "naive-onebit"] == ["compressed"] * 20,
+            "the naive one compresses from the start")
+    require("baseline" in out and "* adam" in out, "table and picture are shown")
+    require(picture.count("<polyline") == 3 and picture.endswith("</svg>\n"), "the picture is complete")
 
 
 def mask():

@@ -1,15 +1,14 @@
-// The training loop of one rank.
+// The command's work at one rank: joins the job and trains once, or once for each optimizer and
+// seed that is to be compared.
 #pragma once
 
 #include "runtime/common/status.h"
 #include "tools/train/options.h"
-#include "tools/train/report.h"
 
 namespace bitrail::train {
 
-// Joins the job, trains, evaluates, reports (rank 0), leaves. *summary is filled on every rank.
-// SIGINT or SIGTERM at any rank ends all of them after the same step with BITRAIL_ERR_ABORTED and
-// summary->interrupted.
-Status Train(const TrainOptions& options, Summary* summary);
+// Reports at rank 0. *interrupted: all ranks stopped early because one of them got a signal, and
+// the status is BITRAIL_ERR_ABORTED.
+Status Train(const TrainOptions& options, bool* interrupted);
 
 }  // namespace bitrail::train
