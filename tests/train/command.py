@@ -28,6 +28,12 @@ def corpus(folder):
 
 # Each configuration's phases in six steps at a ten-thousandth of its schedule.
 EXAMPLES = {
+    "bert_seq128_adam.json": ["full"] * 6,
+    "bert_seq128_onebit_adam.json": ["full"] + ["compressed"] * 5,
+    "bert_seq128_onebit_lamb.json": ["full"] + ["compressed"] * 5,
+    # The second step's rate is 0, so nothing moves that had to be exchanged; from the fifth on every
+    # other step is local.
+    "bert_seq128_zero_one_adam.json": ["full", "local", "compressed", "compressed", "compressed", "local"],
     "squad_onebit_adam.json": ["full"] + ["compressed"] * 5,
 }
 
@@ -125,7 +131,7 @@ def deepspeed():
     """A published configuration runs, cut down by the command line only."""
     examples = pathlib.Path(__file__).resolve().parents[2] / "examples" / "deepspeed"
     with tempfile.TemporaryDirectory() as folder:
-        small = ("--steps", 6, "--scale-schedule", 0.0001, "--accumulation", 1)
+        small = ("--steps", 6, "--scale-schedule", 0.0001, "--accumulation", 1, "--initial-scale-power", 8)
         for name, phases in EXAMPLES.items():
             code, out, _, steps, summary = train(2, folder, "--deepspeed-config", examples / name, *small)
             require(code == 0, f"{name} trains")
@@ -168,6 +174,57 @@ def compare():
             "the naive one compresses from the start")
     require("baseline" in out and "* adam" in out, "table and picture are shown")
     require(picture.count("<polyline") == 3 and picture.endswith("</svg>\n"), "the picture is complete")
+
+
+def resume():
+    """20 + 20 steps with the errors saved are 40 steps bit for bit, for every optimizer and precision."""
+    for options in (("adam",), ("onebit-adam", "--precision", "fp16", "--clip", 1), ("zero-one-adam",
+                    "--local-step-scaler", 5, "--local-step-clipper", 4), ("lamb", "--precision", "bf16"),
+                    ("onebit-lamb", "--accumulation", 2)):
+        with tempfile.TemporaryDirectory() as folder:
+            save = pathlib.Path(folder, "checkpoint")
+            common = ("--optimizer", *options, "--freeze-step", 12, "--no-lr-decay")
+            whole = train(2, folder, *common, "--steps", 40)[3]
+            code, _, _, first, _ = train(2, folder, *common, "--steps", 20, "--save", save, "--every", 10)
+            require(code == 0 and [step["step"] for step in first] == list(range(1, 21)), "20 steps")
+            code, out, _, second, _ = train(2, folder, *common, "--steps", 40, "--resume", save)
+            require(code == 0 and "resumed after step 20" in out, "20 more")
+            for key in ("loss", "lr", "phase", "loss_scale", "skipped"):
+                require([step[key] for step in first + second] == [step[key] for step in whole],
+                        f"{options}: {key} as without a stop")
+            code, _, _, again, _ = train(2, folder, *common, "--steps", 40, "--resume", save, "--errors",
+                                         "reset")
+            require(code == 0, "DeepSpeed's rule works too")
+            require(abs(again[-1]["loss"] / whole[-1]["loss"] - 1) < 0.05, "and ends nearby")
+            code, _, err, _, _ = train(2, folder, *common, "--steps", 20, "--resume", save)
+            require(code != 0 and "nothing is left" in err, "a finished run is not resumed")
+            code, _, err, _, _ = train(2, folder, *common, "--width", 64, "--resume", save)
+            require(code != 0, "another model is refused")
+    with tempfile.TemporaryDirectory() as folder:
+        code, _, err, _, _ = train(2, folder, "--resume", pathlib.Path(folder, "none"))
+        require(code != 0 and "none" in err, "a checkpoint that is not there is named")
+
+
+def freeze_auto():
+    with tempfile.TemporaryDirectory() as folder:
+        code, out, _, steps, summary = train(2, folder, "--optimizer", "onebit-adam", "--steps", 120,
+                                             "--beta2", 0.8, "--freeze-step", "auto")
+    require(code == 0 and 15 <= summary["frozen_at"] < 120, "it freezes by itself, after 3 / (1 - beta2)")
+    require(sum(step["phase"] == "full" for step in steps) == summary["frozen_at"], "and says when")
+    require(f"frozen at the optimizer's step {summary['frozen_at']}" in out, "in words, too")
+
+
+def overflow():
+    """A loss scale far too large is halved until the gradient fits; the skipped steps change nothing."""
+    with tempfile.TemporaryDirectory() as folder:
+        code, out, _, steps, summary = train(2, folder, "--optimizer", "onebit-adam", "--precision", "fp16",
+                                             "--initial-scale-power", 30, "--hysteresis", 1, "--steps", 40)
+    skipped = [step["skipped"] for step in steps]
+    require(code == 0 and skipped[0] and not skipped[-1], "overflow first, then not")
+    require(summary["skipped_steps"] == sum(skipped), "counted")
+    require(steps[0]["loss_scale"] == 2 ** 30 > steps[-1]["loss_scale"], "the scale falls")
+    require("skipped: overflow" in out, "said")
+    require(steps[-1]["loss"] < steps[0]["loss"], "and it learns")
 
 
 def mask():

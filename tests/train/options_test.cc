@@ -41,9 +41,15 @@ TEST(Options, RefusesWhatCannotWorkAndNamesTheOption) {
       {"--max-coeff", [](TrainOptions* o) { o->max_coeff = 0.001; }},
       {"--factor-max", [](TrainOptions* o) { o->factor_max = 0.1; }},
       {"--loss-scale", [](TrainOptions* o) { o->loss_scale.fixed = -1; }},
-      {"--initial-scale-power", [](TrainOptions* o) { o->loss_scale.initial_power = 128; }},
+      {"--initial-scale-power", [](TrainOptions* o) { o->loss_scale.initial_power = 127; }},
       {"--hysteresis", [](TrainOptions* o) { o->loss_scale.hysteresis = 0; }},
       {"--local-step-clipper", [](TrainOptions* o) { o->local_step_clipper = 0; }},
+      {"--every", [](TrainOptions* o) { o->save_every = 5; }},
+      {"--save", [](TrainOptions* o) { o->save = "folder", o->seeds = 2; }},
+      {"--resume",
+       [](TrainOptions* o) { o->resume = "folder", o->compare = {OptimizerKind::adam}; }},
+      {"--save",
+       [](TrainOptions* o) { o->save = "folder", o->optimizer = OptimizerKind::naive_onebit; }},
       {"--eval", [](TrainOptions* o) { o->eval_batches = -1; }},
   };
   for (const Case& c : cases) {
@@ -77,6 +83,17 @@ TEST(Options, FreezeIsANumberAShareOrAuto) {
     EXPECT_EQ(status.code(), BITRAIL_ERR_INVALID_ARGUMENT) << bad;
     EXPECT_NE(status.text().find("--freeze-step"), std::string::npos) << status.text();
   }
+}
+
+TEST(Options, CompatSwitchesHaveNames) {
+  uint32_t compat = 0;
+  ASSERT_TRUE(ParseCompat("update-dead", &compat).ok());
+  ASSERT_TRUE(ParseCompat("local-clip", &compat).ok());
+  EXPECT_EQ(compat, static_cast<uint32_t>(BITRAIL_COMPAT_UPDATE_DEAD | BITRAIL_COMPAT_LOCAL_CLIP));
+  ASSERT_TRUE(ParseCompat("deepspeed", &compat).ok());
+  EXPECT_EQ(compat, static_cast<uint32_t>(BITRAIL_COMPAT_DEEPSPEED));
+  const Status status = ParseCompat("local-clop", &compat);
+  EXPECT_NE(status.text().find("accumulator, zero-lr"), std::string::npos) << status.text();
 }
 
 TEST(Options, BatchSizesFollowDeepSpeedsRule) {

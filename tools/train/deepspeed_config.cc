@@ -50,7 +50,7 @@ Status ParseFp16(const json& object, const JsonSection& file, bool* enabled, Los
   JsonSection s(object, file.file(), file.Path("fp16"), file.notes());
   s.Boolean("enabled", enabled);
   s.Real("loss_scale", &scale->fixed, 0, std::numeric_limits<float>::max());
-  s.Integer("initial_scale_power", &scale->initial_power, 0, 127);
+  s.Integer("initial_scale_power", &scale->initial_power, 0, 126);
   s.Integer("loss_scale_window", &scale->window, 1, kMaxCount);
   s.Integer("hysteresis", &scale->hysteresis, 1, kMaxCount);
   s.Real("min_loss_scale", &scale->minimum, std::numeric_limits<float>::min(),
@@ -87,10 +87,14 @@ void ParseSections(JsonSection* file, TrainOptions* o) {
     if (const json* found = file->Object(key)) file->Take(ParseBf16(*found, *file, key, &bf16));
   if (fp16 && bf16) file->Fail("bf16", "fp16 is enabled too; take one of them");
   o->precision = fp16 ? Precision::fp16 : bf16 ? Precision::bf16 : Precision::fp32;
+  // As DeepSpeed's 16-bit wrapper flattens them for the Adams; LAMB's default is one for all.
+  o->layout = BITRAIL_LAYOUT_DEFAULT;
   const json* optimizer = file->Find("optimizer");
   if (optimizer == nullptr) file->Fail("optimizer", "is missing");
   if (optimizer != nullptr && file->Object("optimizer") != nullptr)
     file->Take(ParseDeepSpeedOptimizer(*optimizer, *file, o));
+  if (o->precision != Precision::fp32 && !IsLamb(o->optimizer))
+    o->layout = BITRAIL_LAYOUT_PER_GROUP;
   if (const json* found = file->Object("scheduler"))
     file->Take(ParseDeepSpeedScheduler(*found, *file, o));
   if (const json* found = file->Find("zero_optimization")) CheckZero(*found, file);

@@ -16,6 +16,63 @@ bitrail_param_group_t MakeGroup(const TrainOptions& options, double weight_decay
   return group;
 }
 
+bitrail_zero_one_t MakeZeroOne(const TrainOptions& options) {
+  bitrail_zero_one_t o;
+  bitrail_zero_one_defaults(&o);
+  o.var_update_scaler = options.var_update_scaler;
+  o.local_step_scaler = options.local_step_scaler;
+  o.local_step_clipper = options.local_step_clipper;
+  return o;
+}
+
+bitrail_lamb_t MakeLamb(const TrainOptions& options) {
+  bitrail_lamb_t o;
+  bitrail_lamb_defaults(&o);
+  o.max_coeff = options.max_coeff;
+  o.min_coeff = options.min_coeff;
+  o.coeff_beta = options.coeff_beta;
+  o.factor_max = options.factor_max;
+  o.factor_min = options.factor_min;
+  o.factor_threshold = options.factor_threshold;
+  return o;
+}
+
+bitrail_precision_t MakePrecision(const TrainOptions& options) {
+  bitrail_precision_t o;
+  bitrail_precision_defaults(&o);
+  o.param_type = TypeOf(options.precision);
+  o.clip = options.clip;
+  if (options.precision != Precision::fp16) return o;
+  const LossScale& scale = options.loss_scale;
+  o.loss_scale = scale.fixed > 0 ? BITRAIL_LOSS_SCALE_STATIC : BITRAIL_LOSS_SCALE_DYNAMIC;
+  if (scale.fixed > 0) o.static_scale = scale.fixed;
+  o.initial_scale_power = static_cast<int>(scale.initial_power);
+  o.scale_window = scale.window;
+  o.hysteresis = static_cast<int>(scale.hysteresis);
+  o.min_scale = scale.minimum;
+  return o;
+}
+
+using Create = bitrail_status_t (*)(bitrail_optimizer_t*, bitrail_comm_t,
+                                    const bitrail_optimizer_options_t*);
+
+Create CreateOf(OptimizerKind kind) {
+  switch (kind) {
+    case OptimizerKind::onebit_adam:
+      return bitrail_onebit_adam_create;
+    case OptimizerKind::zero_one_adam:
+      return bitrail_zero_one_adam_create;
+    case OptimizerKind::lamb:
+      return bitrail_lamb_create;
+    case OptimizerKind::onebit_lamb:
+      return bitrail_onebit_lamb_create;
+    case OptimizerKind::adam:
+    case OptimizerKind::naive_onebit:
+      break;
+  }
+  return bitrail_adam_create;
+}
+
 }  // namespace
 
 Status Checked(bitrail_status_t status, const char* what) {
@@ -60,29 +117,34 @@ Status Exchange::MakeOptimizer(const TrainOptions& options) {
     segments.push_back({segment.count, static_cast<size_t>(segment.group),
                         masks_[i].empty() ? nullptr : masks_[i].data()});
   }
+  const bitrail_zero_one_t zero_one = MakeZeroOne(options);
+  const bitrail_lamb_t lamb = MakeLamb(options);
+  const bitrail_precision_t precision = MakePrecision(options);
   bitrail_optimizer_options_t o = {};
   o.struct_size = sizeof o;
-  o.params = static_cast<float*>(parameters_->stored());
+  o.params = parameters_->stored();
   o.segments = segments.size();
   o.segment = segments.data();
   o.groups = 2;
   o.group = groups;
+  o.freeze =
+      options.freeze.kind == Freeze::Kind::automatic ? BITRAIL_FREEZE_AUTO : BITRAIL_FREEZE_STEP;
   o.freeze_step = FreezeStep(options);
   o.init_call = options.init_call ? 1 : 0;
+  init_call_ = options.init_call && IsOneBit(options.optimizer);
   o.scale = options.scale;
   o.norm = BITRAIL_NORM_L2;
+  o.layout = options.layout;
+  o.padding = options.padding;
+  o.compat = options.compat;
   // Without masks show what they are for.
-  o.compat = options.mask ? 0 : BITRAIL_COMPAT_UPDATE_DEAD;
-
-  if (options.optimizer == OptimizerKind::zero_one_adam || IsLamb(options.optimizer) ||
-      options.precision != Precision::fp32 || options.clip > 0 ||
-      options.freeze.kind == Freeze::Kind::automatic)
-    return failure(BITRAIL_ERR_UNSUPPORTED, "{} in {}: not in this version",
-                   Name(options.optimizer), Name(options.precision));
+  if (!options.mask) o.compat |= BITRAIL_COMPAT_UPDATE_DEAD;
+  o.zero_one = &zero_one;
+  o.lamb = &lamb;
+  o.precision = &precision;
   bitrail_optimizer_t optimizer = nullptr;
-  const bool onebit = options.optimizer == OptimizerKind::onebit_adam;
-  const auto create = onebit ? bitrail_onebit_adam_create : bitrail_adam_create;
-  BITRAIL_TRY(Checked(create(&optimizer, comm_, &o), "cannot make the optimizer"));
+  BITRAIL_TRY(
+      Checked(CreateOf(options.optimizer)(&optimizer, comm_, &o), "cannot make the optimizer"));
   optimizer_.reset(optimizer);
   return {};
 }
@@ -149,6 +211,8 @@ Status Exchange::Step(double lr, float* gradient, StepRecord* record) {
     BITRAIL_TRY(Checked(bitrail_optimizer_set_lr(optimizer_.get(), static_cast<size_t>(group), lr),
                         "set lr"));
   const bool mean = bitrail_optimizer_gradient(optimizer_.get()) == BITRAIL_GRADIENT_MEAN;
+  const int64_t skipped = bitrail_optimizer_skipped_steps(optimizer_.get());
+  record->loss_scale = bitrail_optimizer_loss_scale(optimizer_.get());
   void* encoded = Encode(gradient, record->loss_scale);
   if (naive_)
     BITRAIL_TRY(ShareNaively(encoded));
@@ -156,17 +220,33 @@ Status Exchange::Step(double lr, float* gradient, StepRecord* record) {
     BITRAIL_TRY(Checked(bitrail_allreduce(comm_, encoded, encoded, layout_.count,
                                           TypeOf(parameters_->precision), BITRAIL_AVG, nullptr),
                         "exchange of the gradient"));
-  BITRAIL_TRY(Checked(bitrail_optimizer_step(optimizer_.get(), gradient), "optimizer step"));
+  BITRAIL_TRY(Checked(
+      bitrail_optimizer_step_typed(optimizer_.get(), encoded, TypeOf(parameters_->precision)),
+      "optimizer step"));
   parameters_->Refresh();
+  record->skipped = bitrail_optimizer_skipped_steps(optimizer_.get()) > skipped;
   BITRAIL_TRY(WireBytes(&record->wire_bytes));
   record->wire_bytes -= before;
   record->kind = mean && !naive_ ? StepKind::full : StepKind::compressed;
   // A 1-bit exchange sends an eighth of a byte a value and more, agreeing on something nearly
   // nothing.
-  if (record->kind == StepKind::compressed && bitrail_comm_world_size(comm_) > 1 &&
-      record->wire_bytes < layout_.count / 16)
+  if (record->kind == StepKind::compressed && !record->skipped &&
+      bitrail_comm_world_size(comm_) > 1 && record->wire_bytes < layout_.count / 16)
     record->kind = StepKind::local;
   return {};
+}
+
+Status Exchange::Save(const std::string& folder) {
+  return failure(BITRAIL_ERR_UNSUPPORTED, "--save {}: not in this version", folder);
+}
+
+Status Exchange::Load(const std::string& folder, bool /*reset_errors*/) {
+  return failure(BITRAIL_ERR_UNSUPPORTED, "--resume {}: not in this version", folder);
+}
+
+int64_t Exchange::StepsTaken() const {
+  return bitrail_optimizer_step_count(optimizer_.get()) - (init_call_ ? 1 : 0) +
+         bitrail_optimizer_skipped_steps(optimizer_.get());
 }
 
 }  // namespace bitrail::train

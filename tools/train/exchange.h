@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "tools/train/options.h"
@@ -46,6 +47,12 @@ class Exchange {
   // *record says of the exchange: wire bytes for gradient and update, kind, loss scale, skipped.
   Status Step(double lr, float* gradient, StepRecord* record);
 
+  // Everything that the run needs but its options: parameters, optimizer, errors. Collective.
+  Status Save(const std::string& folder);
+  Status Load(const std::string& folder, bool reset_errors);
+  // Training steps behind it, skipped ones included.
+  int64_t StepsTaken() const;
+
   bitrail_optimizer_t optimizer() const { return optimizer_.get(); }
 
  private:
@@ -63,6 +70,7 @@ class Exchange {
   Storage* parameters_;
   std::vector<std::vector<float>> masks_;  // a segment; empty: none
   OptimizerPtr optimizer_;
+  bool init_call_ = false;  // counted as a step by the optimizer
   bool naive_ = false;
   ErrorsPtr errors_;            // naive only, more than one rank
   std::vector<uint16_t> half_;  // the gradient in 16 bits

@@ -25,6 +25,20 @@ constexpr std::array kOptimizers = {
     std::pair{OptimizerKind::naive_onebit, "naive-onebit"},
 };
 
+constexpr std::pair<std::string_view, uint32_t> kCompat[] = {
+    {"update-dead", BITRAIL_COMPAT_UPDATE_DEAD},
+    {"first-step-lost", BITRAIL_COMPAT_FIRST_STEP_LOST},
+    {"zero-one-load", BITRAIL_COMPAT_ZERO_ONE_LOAD},
+    {"accumulator", BITRAIL_COMPAT_ACCUMULATOR},
+    {"zero-lr", BITRAIL_COMPAT_ZERO_LR},
+    {"alone-stands-still", BITRAIL_COMPAT_ALONE_STANDS_STILL},
+    {"zero-momentum", BITRAIL_COMPAT_ZERO_MOMENTUM},
+    {"dead-ratio", BITRAIL_COMPAT_DEAD_RATIO},
+    {"fresh-from-zero", BITRAIL_COMPAT_FRESH_FROM_ZERO},
+    {"local-clip", BITRAIL_COMPAT_LOCAL_CLIP},
+    {"deepspeed", BITRAIL_COMPAT_DEEPSPEED},
+};
+
 struct Range {
   const char* option;
   int64_t value, low, high;
@@ -71,6 +85,20 @@ Status CheckNumbers(const TrainOptions& o) {
   return {};
 }
 
+Status CheckCheckpoints(const TrainOptions& options) {
+  if (options.save_every > 0 && options.save.empty())
+    return failure(BITRAIL_ERR_INVALID_ARGUMENT, "--every {}: needs --save DIR",
+                   options.save_every);
+  if (options.save.empty() && options.resume.empty()) return {};
+  if (!options.compare.empty() || options.seeds > 1)
+    return failure(BITRAIL_ERR_INVALID_ARGUMENT,
+                   "--save and --resume are for one run, not with --compare or --seeds");
+  if (options.optimizer == OptimizerKind::naive_onebit)
+    return failure(BITRAIL_ERR_INVALID_ARGUMENT, "--save and --resume: not with {}",
+                   Name(options.optimizer));
+  return {};
+}
+
 Status BatchFailure(const BatchSizes& b, int64_t world_size, const char* why) {
   return failure(BITRAIL_ERR_INVALID_ARGUMENT,
                  "batch sizes: {}. train_batch_size {}, train_micro_batch_size_per_gpu {}, "
@@ -95,9 +123,10 @@ Status CheckOptions(const TrainOptions& options) {
         Range{"--var-update-scaler", options.var_update_scaler, 1, kMaxSteps},
         Range{"--local-step-scaler", options.local_step_scaler, 1, kMaxSteps},
         Range{"--local-step-clipper", options.local_step_clipper, 1, kMaxSteps},
-        Range{"--initial-scale-power", options.loss_scale.initial_power, 0, 127},
+        Range{"--initial-scale-power", options.loss_scale.initial_power, 0, 126},
         Range{"--loss-scale-window", options.loss_scale.window, 1, kMaxSteps},
         Range{"--hysteresis", options.loss_scale.hysteresis, 1, kMaxSteps},
+        Range{"--every", options.save_every, 0, kMaxSteps},
         Range{"--seeds", options.seeds, 1, 1000},
         Range{"--print-every", options.print_every, 0, kMaxSteps},
         Range{"--eval", options.eval_batches, 0, 1 << 20}})
@@ -106,6 +135,7 @@ Status CheckOptions(const TrainOptions& options) {
     return failure(BITRAIL_ERR_INVALID_ARGUMENT,
                    "--width {}: must be even and a multiple of --heads {}", shape.width,
                    shape.heads);
+  BITRAIL_TRY(CheckCheckpoints(options));
   return CheckNumbers(options);
 }
 
@@ -128,6 +158,18 @@ Status ParseFreeze(std::string_view text, Freeze* freeze) {
                    text);
   }
   return {};
+}
+
+Status ParseCompat(std::string_view name, uint32_t* compat) {
+  std::string all;
+  for (const auto& [known, bits] : kCompat) {
+    if (known == name) {
+      *compat |= bits;
+      return {};
+    }
+    all += fmt::format("{}{}", all.empty() ? "" : ", ", known);
+  }
+  return failure(BITRAIL_ERR_INVALID_ARGUMENT, "--compat {}: must be of {}", name, all);
 }
 
 int64_t FreezeStep(const TrainOptions& options) {

@@ -61,6 +61,9 @@ struct TrainOptions {
   Freeze freeze;           // for zero-one-adam: var_freeze_step
   bool init_call = false;  // DeepSpeed's count: freeze N means N - 1 steps in full precision
   bitrail_scale_t scale = BITRAIL_SCALE_SEGMENT;
+  bitrail_layout_t layout = BITRAIL_LAYOUT_DEFAULT;  // what shares a scale
+  bitrail_padding_t padding = BITRAIL_PADDING_DEEPSPEED;
+  uint32_t compat = 0;  // BITRAIL_COMPAT_*
   double lr = 3e-3;
   double lamb_lr = 2e-2;   // of lamb and onebit-lamb, whose update is scaled to the tensor's norm
   int64_t lr_warmup = 10;  // steps of linear rise to lr
@@ -88,6 +91,10 @@ struct TrainOptions {
   uint64_t eval_seed = 1;              // of the held-out batches: the same for all runs of a job
   std::vector<OptimizerKind> compare;  // runs of each; empty: of `optimizer`
   std::string plot;                    // SVG file; empty: none
+  std::string save;                    // checkpoint's folder, replaced at each save; empty: none
+  int64_t save_every = 0;              // steps; 0: after the last one only
+  std::string resume;                  // checkpoint's folder to start from; empty: from the start
+  bool reset_errors = false;           // DeepSpeed's rule for a resumed run's error feedback
   std::string corpus;                  // file; empty: WordNet's glosses
   std::string json;                    // file; empty: none
   int64_t eval_batches = 20;           // held-out batches a rank after the last step
@@ -104,6 +111,10 @@ Status ParseFreeze(std::string_view text, Freeze* freeze);
 // The freeze step in force, where it is known beforehand.
 int64_t FreezeStep(const TrainOptions& options);
 
+// Adds the switch of that name to *compat: "update-dead" is BITRAIL_COMPAT_UPDATE_DEAD, "deepspeed"
+// all of them.
+Status ParseCompat(std::string_view name, uint32_t* compat);
+
 // Learning rate of the optimizer's family at a step, counted from 1.
 double LearningRate(const TrainOptions& options, int64_t step);
 
@@ -117,6 +128,12 @@ const char* Name(Precision precision);
 bool FindOptimizer(std::string_view name, OptimizerKind* kind);
 inline bool IsLamb(OptimizerKind kind) {
   return kind == OptimizerKind::lamb || kind == OptimizerKind::onebit_lamb;
+}
+
+// Those that compress by themselves.
+inline bool IsOneBit(OptimizerKind kind) {
+  return kind == OptimizerKind::onebit_adam || kind == OptimizerKind::zero_one_adam ||
+         kind == OptimizerKind::onebit_lamb;
 }
 
 }  // namespace bitrail::train

@@ -9,9 +9,9 @@
 namespace bitrail::train {
 namespace {
 
-// 1, 2 or 5 times a power of ten, so that `range` has 4 to 10 of it.
+// 1, 2 or 5 times a power of ten, so that `range` has 3 to 8 of it.
 double TickOf(double range) {
-  const double raw = range / 5;
+  const double raw = range / 8;
   const double power = std::pow(10, std::floor(std::log10(raw)));
   for (const double factor : {1.0, 2.0, 5.0})
     if (raw <= factor * power) return factor * power;

@@ -90,6 +90,7 @@ ordered_json ToJson(const Summary& s) {
           {"wire_bytes", s.wire_bytes},
           {"skipped_steps", s.skipped_steps},
           {"state_bytes", s.state_bytes},
+          {"frozen_at", s.frozen_at},
           {"diverged", s.diverged},
           {"full", ToJson(s.full)},
           {"compressed", ToJson(s.compressed)},
@@ -191,6 +192,7 @@ Status Report::Finish(const Summary& s) {
   PrintPhase(s.full, "in full precision");
   PrintPhase(s.compressed, "compressed");
   PrintPhase(s.local, "without exchange");
+  if (s.frozen_at >= 0) fmt::print("  variance frozen at the optimizer's step {}\n", s.frozen_at);
   if (s.skipped_steps > 0)
     fmt::print("  {} steps skipped because the gradient overflowed\n", s.skipped_steps);
   fmt::print("  position rows without gradient moved by at most {:.3g}\n",

@@ -49,6 +49,7 @@ struct Summary {
   double wire_bytes = 0;         // of all steps together
   int64_t skipped_steps = 0;
   uint64_t state_bytes = 0;  // of this rank's optimizer
+  int64_t frozen_at = -1;    // the optimizer's step count at its freeze; -1: not frozen
   Phase full, compressed, local;
   bool interrupted = false;           // all ranks stopped early, as asked by a signal
   bool diverged = false;              // a gradient was NaN or Inf; the losses are NaN

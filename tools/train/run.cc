@@ -32,6 +32,7 @@ struct Run {
   std::unique_ptr<Exchange> exchange;
   Batch batch;
   std::vector<StepRecord>& records;
+  int64_t done = 0;   // steps before this run: a checkpoint's
   size_t shared = 0;  // records whose loss is averaged over the ranks already
 };
 
@@ -60,7 +61,9 @@ Status ComputeGradient(Run* run, int64_t step, double* loss) {
 Status TakeStep(Run* run, int64_t step) {
   StepRecord r;
   r.step = step;
-  r.lr = LearningRate(run->options, step);
+  // As DeepSpeed's schedulers: skipped steps do not move the schedule.
+  r.lr = LearningRate(run->options,
+                      step - bitrail_optimizer_skipped_steps(run->exchange->optimizer()));
   const auto start = std::chrono::steady_clock::now();
   BITRAIL_TRY(ComputeGradient(run, step, &r.loss));
   r.compute_ms = Milliseconds(start);
@@ -143,6 +146,19 @@ void Announce(const Run& run) {
   std::fflush(stdout);
 }
 
+Status Resume(Run* run) {
+  if (run->options.resume.empty()) return {};
+  BITRAIL_TRY(run->exchange->Load(run->options.resume, run->options.reset_errors));
+  run->done = run->exchange->StepsTaken();
+  if (run->done >= run->options.steps)
+    return failure(BITRAIL_ERR_INVALID_ARGUMENT,
+                   "--resume {}: is after step {}, nothing is left of --steps {}",
+                   run->options.resume, run->done, run->options.steps);
+  if (run->job.report != nullptr)
+    fmt::print("resumed after step {} from {}\n", run->done, run->options.resume);
+  return {};
+}
+
 Status Prepare(Run* run) {
   run->rank = static_cast<uint64_t>(bitrail_comm_rank(run->job.comm));
   run->world_size = bitrail_comm_world_size(run->job.comm);
@@ -160,13 +176,18 @@ Status Prepare(Run* run) {
                            run->options.print_every);
     Announce(*run);
   }
+  BITRAIL_TRY(Resume(run));
   return Checked(bitrail_barrier(run->job.comm, nullptr), "start");
 }
 
 Status Loop(Run* run, bool* stop) {
-  for (int64_t step = 1; step <= run->options.steps && !*stop; step++) {
+  const TrainOptions& o = run->options;
+  for (int64_t step = run->done + 1; step <= o.steps && !*stop; step++) {
     BITRAIL_TRY(TakeStep(run, step));
-    if (step % kAgreeSteps == 0 || step == run->options.steps) BITRAIL_TRY(Agree(run, stop));
+    if (step % kAgreeSteps == 0 || step == o.steps) BITRAIL_TRY(Agree(run, stop));
+    const bool due = o.save_every > 0 && step % o.save_every == 0;
+    if (!o.save.empty() && (due || step == o.steps || *stop))
+      BITRAIL_TRY(run->exchange->Save(o.save));
   }
   // A signal during the last steps changes nothing any more.
   *stop = run->records.back().step < run->options.steps;
@@ -182,6 +203,7 @@ void Fill(const Run& run, Summary* summary) {
   summary->parameters = run.parameters.values.size();
   summary->unigram_entropy = run.job.unigram_entropy;
   summary->state_bytes = bitrail_optimizer_state_bytes(run.exchange->optimizer());
+  summary->frozen_at = bitrail_optimizer_frozen_at(run.exchange->optimizer());
   summary->unused_positions_moved = UnusedPositionsMoved(run);
 }
 

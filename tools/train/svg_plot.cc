@@ -1,6 +1,7 @@
 // The SVG half of plot.h.
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 
 #include <fmt/core.h>
 
@@ -64,15 +65,23 @@ std::string Text(double x, double y, const char* anchor, const std::string& text
                      Escaped(text));
 }
 
+// Multiples of `tick` in [low, high].
+std::vector<double> Ticks(double low, double high, double tick) {
+  std::vector<double> ticks;
+  const auto last = static_cast<int64_t>(std::floor(high / tick));
+  for (auto i = static_cast<int64_t>(std::ceil(low / tick)); i <= last; i++)
+    ticks.push_back(static_cast<double>(i) * tick);
+  return ticks;
+}
+
 std::string Frame(const Plot& plot, const Axes& axes) {
   std::string out;
   const int y_digits = std::max(0, static_cast<int>(std::ceil(-std::log10(axes.y_tick) - 1e-9)));
-  for (double y = std::ceil(axes.y_low / axes.y_tick) * axes.y_tick; y <= axes.y_high;
-       y += axes.y_tick) {
+  for (const double y : Ticks(axes.y_low, axes.y_high, axes.y_tick)) {
     out += Line(kLeft, Y(axes, y), kRight, Y(axes, y), "#dddddd");
     out += Text(kLeft - 8, Y(axes, y) + 4, "end", fmt::format("{:.{}f}", y, y_digits));
   }
-  for (double x = 0; x <= axes.x_end; x += axes.x_tick) {
+  for (const double x : Ticks(0, axes.x_end, axes.x_tick)) {
     out += Line(X(axes, x), kBottom, X(axes, x), kBottom + 5, "#333333");
     out += Text(X(axes, x), kBottom + 20, "middle", fmt::format("{:g}", x));
   }

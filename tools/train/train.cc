@@ -62,6 +62,33 @@ void AddOptimizerOptions(CLI::App* app, TrainOptions* o) {
          },
          "scales of the 1-bit exchange [segment]")
       ->check(CLI::IsMember({"segment", "block"}));
+  app->add_option_function<std::string>(
+         "--layout",
+         [o](const std::string& name) {
+           o->layout = name == "tensor"  ? BITRAIL_LAYOUT_PER_TENSOR
+                       : name == "group" ? BITRAIL_LAYOUT_PER_GROUP
+                       : name == "fused" ? BITRAIL_LAYOUT_FUSED
+                                         : BITRAIL_LAYOUT_DEFAULT;
+         },
+         "what shares a scale: tensor, group (decayed or not), fused; default: fused for "
+         "onebit-lamb, else tensor [default]")
+      ->check(CLI::IsMember({"default", "tensor", "group", "fused"}));
+  app->add_option_function<std::string>(
+         "--padding",
+         [o](const std::string& name) {
+           o->padding = name == "tight" ? BITRAIL_PADDING_TIGHT : BITRAIL_PADDING_DEEPSPEED;
+         },
+         "of what shares a scale, deepspeed or tight [deepspeed]")
+      ->check(CLI::IsMember({"deepspeed", "tight"}));
+  app->add_option_function<std::vector<std::string>>(
+         "--compat",
+         [o](const std::vector<std::string>& names) {
+           o->compat = 0;
+           for (const std::string& name : names) Refuse(ParseCompat(name, &o->compat));
+         },
+         "DeepSpeed's faults to imitate, separated by commas (docs/optimizers.md), or deepspeed: "
+         "all")
+      ->delimiter(',');
   app->add_option("--lr", o->lr, "learning rate of the Adams")->capture_default_str();
   app->add_option("--lamb-lr", o->lamb_lr, "learning rate of lamb and onebit-lamb")
       ->capture_default_str();
@@ -158,6 +185,18 @@ void AddRunOptions(CLI::App* app, TrainOptions* o) {
          "and the losses as a picture")
       ->delimiter(',');
   app->add_option("--plot", o->plot, "SVG file for the picture of the losses");
+  app->add_option("--save", o->save,
+                  "folder for checkpoints, each in place of the last: after --every steps, at the "
+                  "end and when interrupted");
+  app->add_option("--every", o->save_every, "steps between checkpoints; 0: at the end only")
+      ->capture_default_str();
+  app->add_option("--resume", o->resume,
+                  "folder of a checkpoint to go on from, up to --steps in all; same --seed, same "
+                  "data");
+  app->add_option_function<std::string>(
+         "--errors", [o](const std::string& name) { o->reset_errors = name == "reset"; },
+         "error feedback of a resumed run: exact, as saved, or reset, to zero [exact]")
+      ->check(CLI::IsMember({"exact", "reset"}));
   app->add_option("--eval", o->eval_batches, "held-out batches a rank after the last step")
       ->capture_default_str();
   app->add_option("--print-every", o->print_every, "steps between lines; 0: twenty lines a run")

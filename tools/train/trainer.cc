@@ -98,7 +98,7 @@ Status RunAll(const Job& job, const TrainOptions& options, bool* interrupted) {
     std::vector<StepRecord> records;
     RunResult result;
     result.optimizer = one.optimizer;
-    const Status status = RunTraining(job, one, &result.summary, &records);
+    Status status = RunTraining(job, one, &result.summary, &records);
     *interrupted = result.summary.interrupted;
     if (!status.ok() && (runs.size() == 1 || !result.summary.diverged)) return status;
     if (!status.ok() && job.report != nullptr) fmt::print("{}\n", status.text());
