@@ -198,8 +198,9 @@ def resume():
             require(abs(again[-1]["loss"] / whole[-1]["loss"] - 1) < 0.05, "and ends nearby")
             code, _, err, _, _ = train(2, folder, *common, "--steps", 20, "--resume", save)
             require(code != 0 and "nothing is left" in err, "a finished run is not resumed")
-            code, _, err, _, _ = train(2, folder, *common, "--width", 64, "--resume", save)
-            require(code != 0, "another model is refused")
+            other = "lamb" if options[0] == "adam" else "adam"
+            code, _, err, _, _ = train(2, folder, "--optimizer", other, "--steps", 40, "--resume", save)
+            require(code == 1 and "is a checkpoint of" in err, "another optimizer's is refused")
     with tempfile.TemporaryDirectory() as folder:
         code, _, err, _, _ = train(2, folder, "--resume", pathlib.Path(folder, "none"))
         require(code != 0 and "none" in err, "a checkpoint that is not there is named")

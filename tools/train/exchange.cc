@@ -237,11 +237,16 @@ Status Exchange::Step(double lr, float* gradient, StepRecord* record) {
 }
 
 Status Exchange::Save(const std::string& folder) {
-  return failure(BITRAIL_ERR_UNSUPPORTED, "--save {}: not in this version", folder);
+  return Checked(bitrail_optimizer_save(optimizer_.get(), folder.c_str(), nullptr), "--save");
 }
 
-Status Exchange::Load(const std::string& folder, bool /*reset_errors*/) {
-  return failure(BITRAIL_ERR_UNSUPPORTED, "--resume {}: not in this version", folder);
+Status Exchange::Load(const std::string& folder, bool reset_errors) {
+  bitrail_checkpoint_options_t o = {};
+  o.struct_size = sizeof o;
+  o.errors = reset_errors ? BITRAIL_ERRORS_RESET : BITRAIL_ERRORS_EXACT;
+  BITRAIL_TRY(Checked(bitrail_optimizer_load(optimizer_.get(), folder.c_str(), &o), "--resume"));
+  parameters_->Refresh();
+  return {};
 }
 
 int64_t Exchange::StepsTaken() const {
