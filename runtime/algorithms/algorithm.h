@@ -44,6 +44,8 @@ Schedule ring_reduce_scatter(const Request& request);
 Schedule ring_allgather(const Request& request);
 // Recursive doubling: everybody's whole vector, log2 W steps. For small ones.
 Schedule doubling_allreduce(const Request& request);
+// One-shot: everybody's whole vector to everybody, one step. For the smallest.
+Schedule one_shot_allreduce(const Request& request);
 // Direct: chunk j goes to rank j, which sums in rank order; results go straight to everybody.
 Schedule direct_allreduce(const Request& request);
 Schedule direct_reduce_scatter(const Request& request);

@@ -100,6 +100,11 @@ uint32_t count_pieces(const Request& request, int64_t piece) {
 // Without BITRAIL_ALGO.
 const Algorithm* by_size(const Request& request, std::string* why) {
   if (request.collective == Collective::allreduce) {
+    if (request.bytes <= kOneShotBytes && request.world_size > 2 &&
+        request.world_size <= kOneShotRanks) {
+      *why = fmt::format("at most {} bytes on at most {} ranks", kOneShotBytes, kOneShotRanks);
+      return find(Collective::allreduce, "one_shot");
+    }
     const Algorithm* doubling = find(Collective::allreduce, "doubling");
     if (request.bytes <= kDoublingBytes && doubling->applies(request)) {
       *why = fmt::format("at most {} bytes", kDoublingBytes);

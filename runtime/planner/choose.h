@@ -10,11 +10,14 @@
 
 namespace bitrail::planner {
 
+// Up to here one latency and W - 1 messages beat log2 W latencies (two ranks: the same thing).
+constexpr uint64_t kOneShotBytes = 1024;
+constexpr int kOneShotRanks = 8;
 // Up to here log2 W latencies with the whole vector beat 2 messages to and from every peer.
 constexpr uint64_t kDoublingBytes = 16 * 1024;
 // A received piece should still lie in the L2 cache (1 MiB and up on servers) when it is summed,
 // yet be long enough that a message's fixed cost does not show.
-constexpr uint64_t kPieceBytes = 256 * 1024;
+constexpr uint64_t kPieceBytes = 512 * 1024;
 // 32 KiB of sign bits: below UCX's rendezvous threshold on TCP, above its per-message cost.
 constexpr uint64_t kOnebitPieceElements = 256 * 1024;
 // Bounds the schedule's length; longer vectors get longer pieces.

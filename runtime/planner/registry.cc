@@ -18,6 +18,7 @@ struct Registry {
   std::deque<Algorithm> algorithms = {
       {"direct", Collective::allreduce, always, algorithms::direct_allreduce},
       {"doubling", Collective::allreduce, any_order, algorithms::doubling_allreduce},
+      {"one_shot", Collective::allreduce, always, algorithms::one_shot_allreduce},
       {"ring", Collective::allreduce, any_order, algorithms::ring_allreduce},
       {"direct", Collective::reduce_scatter, always, algorithms::direct_reduce_scatter},
       {"ring", Collective::reduce_scatter, any_order, algorithms::ring_reduce_scatter},

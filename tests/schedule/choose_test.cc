@@ -20,8 +20,14 @@ std::string chosen(const Request& request, const std::string& algo = "") {
 }
 
 TEST(Choose, GoesBySize) {
-  EXPECT_EQ(chosen(allreduce_of(0)), "doubling");
-  EXPECT_EQ(chosen(allreduce_of(8)), "doubling");
+  EXPECT_EQ(chosen(allreduce_of(0)), "one_shot");
+  EXPECT_EQ(chosen(allreduce_of(kOneShotBytes)), "one_shot");
+  EXPECT_EQ(chosen(allreduce_of(kOneShotBytes + 4)), "doubling");
+  Request few = allreduce_of(8), many = allreduce_of(8);
+  few.world_size = 2;
+  many.world_size = kOneShotRanks + 1;
+  EXPECT_EQ(chosen(few), "doubling");
+  EXPECT_EQ(chosen(many), "doubling");
   EXPECT_EQ(chosen(allreduce_of(kDoublingBytes)), "doubling");
   EXPECT_EQ(chosen(allreduce_of(kDoublingBytes + 4)), "direct");
   EXPECT_EQ(chosen(allreduce_of(1 << 30)), "direct");
@@ -30,8 +36,10 @@ TEST(Choose, GoesBySize) {
 TEST(Choose, DeterministicMeansRankOrder) {
   Request request = allreduce_of(8);
   request.deterministic = true;
+  EXPECT_EQ(chosen(request), "one_shot");
+  EXPECT_EQ(chosen(request, "allreduce:ring"), "one_shot");
+  request.bytes = kOneShotBytes + 4;
   EXPECT_EQ(chosen(request), "direct");
-  EXPECT_EQ(chosen(request, "allreduce:ring"), "direct");
   Choice choice;
   ASSERT_TRUE(choose(request, "allreduce:ring", 0, &choice).ok());
   EXPECT_NE(choice.reason.find("ring does not apply"), std::string::npos) << choice.reason;
@@ -40,8 +48,8 @@ TEST(Choose, DeterministicMeansRankOrder) {
 TEST(Choose, ObeysTheVariable) {
   EXPECT_EQ(chosen(allreduce_of(8), "allreduce:ring"), "ring");
   EXPECT_EQ(chosen(allreduce_of(8), "broadcast:tree , allreduce:direct"), "direct");
-  EXPECT_EQ(chosen(allreduce_of(8), "broadcast:tree"), "doubling");
-  EXPECT_EQ(chosen(allreduce_of(8), ","), "doubling");
+  EXPECT_EQ(chosen(allreduce_of(8), "broadcast:tree"), "one_shot");
+  EXPECT_EQ(chosen(allreduce_of(8), ","), "one_shot");
 }
 
 TEST(Choose, RefusesUnknownNamesAndSaysWhatThereIs) {
@@ -60,7 +68,7 @@ TEST(Choose, RefusesUnknownNamesAndSaysWhatThereIs) {
 TEST(Choose, CutsPiecesByTheChunksSize) {
   Choice choice;
   ASSERT_TRUE(choose(allreduce_of(64 << 20), "", 0, &choice).ok());
-  EXPECT_EQ(choice.request.pieces, 64U);  // 16 MiB chunks
+  EXPECT_EQ(choice.request.pieces, 32U);  // 16 MiB chunks
   ASSERT_TRUE(choose(allreduce_of(4), "", 0, &choice).ok());
   EXPECT_EQ(choice.request.pieces, 1U);
   ASSERT_TRUE(choose(allreduce_of(64 << 20), "", 1 << 20, &choice).ok());
