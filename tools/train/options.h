@@ -65,7 +65,7 @@ struct TrainOptions {
   bitrail_padding_t padding = BITRAIL_PADDING_DEEPSPEED;
   uint32_t compat = 0;  // BITRAIL_COMPAT_*
   double lr = 3e-3;
-  double lamb_lr = 2e-2;   // of lamb and onebit-lamb, whose update is scaled to the tensor's norm
+  double lamb_lr = 1e-2;   // of lamb and onebit-lamb, whose update is scaled to the tensor's norm
   int64_t lr_warmup = 10;  // steps of linear rise to lr
   bool lr_decay = true;    // linear fall from there to 0 behind the last step
   std::optional<WarmupSchedule> warmup;  // DeepSpeed's schedule instead of the two above
