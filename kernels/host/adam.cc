@@ -8,6 +8,7 @@
 // after foreach_target.h, as it demands
 #include <hwy/highway.h>
 
+#include "kernels/host/prefetch.h"
 #include "kernels/host/update-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -47,6 +48,8 @@ void NewMomentum(double beta1, size_t n, const float* gradient, const float* m, 
   const auto take = hn::Set(d, static_cast<float>(1 - beta1));
   size_t i = 0;
   for (; i + lanes <= n; i += lanes) {
+    PrefetchAhead(gradient + i);
+    PrefetchAhead(m + i);
     const auto old = hn::Mul(keep, hn::LoadU(d, m + i));
     hn::StoreU(hn::Add(old, hn::Mul(take, hn::LoadU(d, gradient + i))), d, out + i);
   }
@@ -59,6 +62,9 @@ void OneBitAdam(const AdamFactors& factors, size_t n, const float* values, const
   const size_t lanes = hn::Lanes(d);
   size_t i = 0;
   for (; i + lanes <= n; i += lanes) {
+    PrefetchAhead(m + i);  // written, but its line is fetched all the same
+    PrefetchAhead(v + i);
+    PrefetchAhead(x + i);
     auto m_new = hn::LoadU(d, values + i);
     if (mask != nullptr) m_new = hn::Mul(m_new, hn::LoadU(d, mask + i));
     hn::StoreU(m_new, d, m + i);

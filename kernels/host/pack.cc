@@ -53,7 +53,8 @@ HWY_INLINE size_t EncodeBytes(D d, const float* x, V plus, V minus, uint8_t* bit
   return 8;
 }
 
-// Whole tiles; returns the values done. `bits` or the store to `error` may be unused.
+// Whole tiles, then whole bytes; returns the values done. `bits` or the store to `error` may be
+// unused.
 template <bool kHasInput, Results kResults>
 size_t PackTiles(const float* x, float scale, size_t n, uint8_t* bits, float* error, size_t ahead) {
   const hn::CappedTag<float, 64> d;
@@ -70,6 +71,12 @@ size_t PackTiles(const float* x, float scale, size_t n, uint8_t* bits, float* er
       uint8_t* byte = (kResults & kBits) != 0 ? bits + j / 8 : nullptr;
       j += EncodeBytes<kHasInput, kResults>(d, kHasInput ? x + j : x, plus, minus, byte, error + j);
     }
+  }
+  const hn::CappedTag<float, 8> d8;
+  for (; i + 8 <= n; i += 8) {
+    EncodeBytes<kHasInput, kResults>(d8, kHasInput ? x + i : x, hn::Set(d8, scale),
+                                     hn::Set(d8, -scale),
+                                     (kResults & kBits) != 0 ? bits + i / 8 : nullptr, error + i);
   }
   return i;
 }

@@ -16,8 +16,21 @@ HWY_BEFORE_NAMESPACE();
 namespace bitrail::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// The decoded values of vector `part` of four that start at value `begin` (a multiple of 8): weight
-// where the bit is set, else -weight.
+// The decoded values of the vector that starts at value `first`, a multiple of 8 or, of smaller
+// vectors, of their lanes: weight where the bit is set, else -weight.
+template <class D>
+HWY_INLINE hn::Vec<D> DecodeVector(D d, const uint8_t* bits, size_t first, float weight) {
+  const size_t lanes = hn::Lanes(d);
+  uint8_t mask[8] = {};  // LoadMaskBits may read 8 bytes
+  if (lanes >= 8) {
+    std::memcpy(mask, bits + first / 8, lanes / 8);
+  } else {
+    mask[0] = static_cast<uint8_t>(bits[first / 8] >> (first % 8));
+  }
+  return hn::IfThenElse(hn::LoadMaskBits(d, mask), hn::Set(d, weight), hn::Set(d, -weight));
+}
+
+// The decoded values of vector `part` of four that start at value `begin` (a multiple of 8).
 #if HWY_TARGET == HWY_AVX2
 // Without mask registers: one broadcast serves four vectors, a shift brings each lane's bit to the
 // sign's place, where it flips -weight. Half the work of building a mask and choosing.
@@ -33,15 +46,7 @@ HWY_INLINE hn::Vec<D> Decode(D d, const uint8_t* bits, size_t begin, float weigh
 #else
 template <int part, class D>
 HWY_INLINE hn::Vec<D> Decode(D d, const uint8_t* bits, size_t begin, float weight) {
-  const size_t lanes = hn::Lanes(d);
-  const size_t first = begin + part * lanes;
-  uint8_t mask[8] = {};  // LoadMaskBits may read 8 bytes
-  if (lanes >= 8) {
-    std::memcpy(mask, bits + first / 8, lanes / 8);
-  } else {
-    mask[0] = static_cast<uint8_t>(bits[first / 8] >> (first % 8));
-  }
-  return hn::IfThenElse(hn::LoadMaskBits(d, mask), hn::Set(d, weight), hn::Set(d, -weight));
+  return DecodeVector(d, bits, begin + part * hn::Lanes(d), weight);
 }
 #endif
 
@@ -52,6 +57,25 @@ HWY_INLINE void Put(hn::Vec<D> v, D d, float* out) {
   } else {
     hn::StoreU(v, d, out);
   }
+}
+
+// Whole bytes of bits that are too few for SumMost's tiles: from value i on. Returns the values
+// done.
+template <bool kAdd>
+size_t SumBytes(const uint8_t* const* bits, const float* weights, int ranks, size_t i, size_t n,
+                float* acc) {
+  const hn::CappedTag<float, 8> d;
+  const size_t lanes = hn::Lanes(d);
+  for (; i + 8 <= n; i += 8) {
+    for (size_t j = i; j < i + 8; j += lanes) {
+      auto sum = DecodeVector(d, bits[0], j, weights[0]);
+      for (int rank = 1; rank < ranks; rank++)
+        sum = hn::Add(sum, DecodeVector(d, bits[rank], j, weights[rank]));
+      if constexpr (kAdd) sum = hn::Add(sum, hn::LoadU(d, acc + j));
+      hn::StoreU(sum, d, acc + j);
+    }
+  }
+  return i;
 }
 
 // Four vectors at a time: their sums stay in registers while the ranks pass by.
@@ -89,6 +113,7 @@ void SumMost(const uint8_t* const* bits, const float* weights, int ranks, size_t
     }
   }
   if (kStream) hwy::FlushStream();
+  i = SumBytes<kAdd>(bits, weights, ranks, i, n, acc);
   UnpackRange(bits, weights, ranks, i, n, kAdd, acc);
 }
 

@@ -59,3 +59,12 @@ def output(command, **variables):
     if done.returncode != 0:
         sys.exit(f"{' '.join(map(str, command))}\nended with {done.returncode}:\n{done.stdout}{done.stderr}")
     return done.stdout
+
+
+def bench(ranks, *words, **variables):
+    """The JSON object that `bitrail bench` prints, run by so many ranks."""
+    command = [TOOL, "bench", *words]
+    if ranks > 1:
+        command = [TOOL, "launch", "-n", ranks, "--", *command]
+    text = output(command, **variables)
+    return json.loads(text[text.index("{"):])  # `launch` puts the rank in front
