@@ -47,7 +47,7 @@ def exchanges(rows, quick=False):
     name = f"BERT of {sum(model) / 1e6:.1f} M"
     for delay in (0, 100):
         progress(f"{name} parameters, {len(model)} tensors, link delay {delay} us")
-        times = measure(model, 3 if quick else 7, delay)
+        times = measure(model, 11 if quick else 7, delay)
         rows.add(f"{name}, {delay} us: one exchange over separate", gain(times), "x", ">= 1")
         rows.add("the same, one: bytes over 2(W-1)(P/8W+4)", times["one"]["bytes"] / formula(model), "x",
                  "<= 1.01")

@@ -21,8 +21,8 @@ def bits(counts):
     return (BITS * counts["full"] + counts["onebit"]) / steps
 
 
-def volumes(rows, _quick=False):
-    for name, optimizer, steps, freeze, published in RUNS:
+def volumes(rows, quick=False):
+    for name, optimizer, steps, freeze, published in RUNS[:4] if quick else RUNS:
         progress(f"{name}: {steps} steps")
         counts = bench(RANKS, "volume", optimizer, "--steps", steps, "--freeze-step", freeze)
         ratio = BITS / bits(counts)
