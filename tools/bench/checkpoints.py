@@ -8,7 +8,7 @@ PARAMETERS = 110_000_000  # BERT-base
 
 
 def measure(ranks, quick, directory):
-    command = [TOOL, "bench", "checkpoint", "--parameters", PARAMETERS, "--rounds", 3 if quick else 7,
+    command = [TOOL, "bench", "checkpoint", "--parameters", PARAMETERS, "--rounds", 2 if quick else 7,
                directory]
     if ranks > 1:
         command = [TOOL, "launch", "-n", ranks, "--", *command]
