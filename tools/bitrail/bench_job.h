@@ -23,7 +23,8 @@ struct Job {
 };
 
 inline Status Check(bitrail_status_t code) {
-  return code == BITRAIL_OK ? Status() : Status(code, bitrail_last_error());
+  if (code == BITRAIL_OK) return {};
+  return {code, bitrail_last_error()};
 }
 
 inline Status Counters(const Job& job, bitrail_counters_t* counters) {
