@@ -29,9 +29,7 @@ struct Arguments {
   uint64_t send_bytes = 0, recv_bytes = 0;
 };
 
-Status check(bitrail_comm* comm, const Arguments& arguments) {
-  if (comm == nullptr) return Status(BITRAIL_ERR_INVALID_ARGUMENT, "comm is NULL");
-  const Shape& shape = arguments.shape;
+Status check_shape(const bitrail_comm* comm, const Shape& shape) {
   const char* name = schedule::collective_name(shape.collective);
   if (bitrail_type_size(shape.type) == 0)
     return failure(BITRAIL_ERR_INVALID_ARGUMENT, "{}: there is no type {}", name,
@@ -39,9 +37,6 @@ Status check(bitrail_comm* comm, const Arguments& arguments) {
   if (shape.count > kMaxElements)
     return failure(BITRAIL_ERR_INVALID_ARGUMENT, "{}: count {} is above {}", name, shape.count,
                    kMaxElements);
-  if ((arguments.send_bytes != 0 && arguments.send == nullptr) ||
-      (arguments.recv_bytes != 0 && arguments.recv == nullptr))
-    return failure(BITRAIL_ERR_INVALID_ARGUMENT, "{}: a buffer is NULL", name);
   if (shape.root < 0 || shape.root >= comm->world.size)
     return failure(BITRAIL_ERR_INVALID_ARGUMENT, "{}: root {} is not a rank of 0..{}", name,
                    shape.root, comm->world.size - 1);
@@ -52,12 +47,21 @@ Status check(bitrail_comm* comm, const Arguments& arguments) {
     if (shape.op == BITRAIL_AVG && !is_float(shape.type))
       return failure(BITRAIL_ERR_UNSUPPORTED, "{}: an average of integers is not an integer", name);
   }
+  return {};
+}
+
+Status check_buffers(const Arguments& arguments) {
+  const Shape& shape = arguments.shape;
+  if ((arguments.send_bytes != 0 && arguments.send == nullptr) ||
+      (arguments.recv_bytes != 0 && arguments.recv == nullptr))
+    return failure(BITRAIL_ERR_INVALID_ARGUMENT, "{}: a buffer is NULL",
+                   schedule::collective_name(shape.collective));
   const auto* send = static_cast<const std::byte*>(arguments.send);
   const auto* recv = static_cast<const std::byte*>(arguments.recv);
   if (!shape.in_place && arguments.send_bytes != 0 && arguments.recv_bytes != 0 &&
       send < recv + arguments.recv_bytes && recv < send + arguments.send_bytes)
     return failure(BITRAIL_ERR_INVALID_ARGUMENT, "{}: send and recv overlap, which is not in place",
-                   name);
+                   schedule::collective_name(shape.collective));
   return {};
 }
 
@@ -76,17 +80,20 @@ schedule::Binding cut(const Shape& shape) {
   return binding;
 }
 
+bool repeated(const bitrail_comm* comm, const Shape& shape) {
+  return comm->last_compiled != nullptr && comm->last_shape == shape;
+}
+
 Status find(bitrail_comm* comm, const Shape& shape, Compiled** compiled) {
-  if (comm->last_compiled != nullptr && comm->last_shape == shape) {
-    *compiled = comm->last_compiled;
-    return {};
-  }
   auto found = comm->programs.find(shape);
   if (found == comm->programs.end()) {
-    if (comm->programs.size() >= kPrograms)
+    if (comm->programs.size() >= kPrograms) {
+      comm->last_compiled = nullptr;
       std::erase_if(comm->programs, [](const auto& entry) { return entry.second->idle(); });
+    }
     auto made = std::make_unique<Compiled>();
     BITRAIL_TRY(compile(comm, shape, cut(shape), 0, made.get()));
+    made->element_bytes = static_cast<uint32_t>(bitrail_type_size(shape.type));
     if (reduces(shape.collective)) {
       const auto type = static_cast<kernels::Type>(shape.type);
       const bool average = shape.op == BITRAIL_AVG;
@@ -103,17 +110,24 @@ Status find(bitrail_comm* comm, const Shape& shape, Compiled** compiled) {
 }
 
 Status run(bitrail_comm* comm, const Arguments& arguments, bitrail_request_t* request) {
-  BITRAIL_TRY(check(comm, arguments));
-  BITRAIL_TRY(comm->engine->failure_status());
+  if (comm == nullptr) return Status(BITRAIL_ERR_INVALID_ARGUMENT, "comm is NULL");
   const Shape& shape = arguments.shape;
   Compiled* compiled = nullptr;
-  BITRAIL_TRY(find(comm, shape, &compiled));
+  const bool known = repeated(comm, shape);  // then it was checked, too
+  if (!known) BITRAIL_TRY(check_shape(comm, shape));
+  BITRAIL_TRY(check_buffers(arguments));
+  BITRAIL_TRY(comm->engine->failure_status());
+  if (known) {
+    compiled = comm->last_compiled;
+  } else {
+    BITRAIL_TRY(find(comm, shape, &compiled));
+  }
   Call call;
   Status begun = begin(comm, compiled, arguments.send, arguments.recv, &call);
   if (!begun.ok()) return end(&call, std::move(begun));
   call.raw_bytes = arguments.send_bytes;
   engine::Run& r = *call.run;
-  r.element_bytes = static_cast<uint32_t>(bitrail_type_size(shape.type));
+  r.element_bytes = compiled->element_bytes;
   r.reduce = compiled->reduce;
   r.multiply = compiled->multiply;
   r.factor = 1.0 / comm->world.size;

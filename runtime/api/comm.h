@@ -40,6 +40,7 @@ struct Compiled {
   engine::Program program;
   kernels::ReduceFunction reduce = nullptr;      // reducing calls
   kernels::MultiplyFunction multiply = nullptr;  // averages
+  uint32_t element_bytes = 4;
   std::vector<std::unique_ptr<engine::Run>> all;
   std::vector<engine::Run*> free;
   engine::Run* take();

@@ -73,7 +73,7 @@ void Engine::post_initial(Run* run) {
     }
     if (failed_) return;
   }
-  std::make_heap(run->ready.begin(), run->ready.end(), std::greater<>());
+  if (run->ready.size() > 1) std::make_heap(run->ready.begin(), run->ready.end(), std::greater<>());
 }
 
 void Engine::post(Run* run, uint32_t id) {
@@ -129,7 +129,8 @@ void Engine::step_done(Run* run, uint32_t id) {
       switch (program.steps[next].act) {
         case Act::compute:
           run->ready.push_back(next);
-          std::push_heap(run->ready.begin(), run->ready.end(), std::greater<>());
+          if (run->ready.size() > 1)
+            std::push_heap(run->ready.begin(), run->ready.end(), std::greater<>());
           break;
         case Act::nothing:
           run->stack.push_back(next);
@@ -205,7 +206,8 @@ int Engine::advance(Run* run) {
   }
   const bool ending = run->refused || !run->status.ok();
   if (!ending && !run->ready.empty()) {
-    std::pop_heap(run->ready.begin(), run->ready.end(), std::greater<>());
+    if (run->ready.size() > 1)
+      std::pop_heap(run->ready.begin(), run->ready.end(), std::greater<>());
     const uint32_t id = run->ready.back();
     run->ready.pop_back();
     const Step& step = run->program->steps[id];

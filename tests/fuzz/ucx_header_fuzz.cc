@@ -47,6 +47,14 @@ void fuzz_header(const uint8_t* data, size_t size) {
   require(parse_header(data, size, &header) == (size == sizeof(Header) && data != nullptr));
 }
 
+void fuzz_brief(std::vector<uint8_t> bytes) {
+  DataHeader header;
+  uint8_t* message = nullptr;
+  if (!parse_brief(bytes.data(), bytes.size(), &header, &message)) return;
+  require(message + (bytes.size() - sizeof(header)) == bytes.data() + bytes.size());
+  require(bytes.size() - sizeof(header) <= kBriefBytes);
+}
+
 }  // namespace
 
 std::vector<std::vector<uint8_t>> fuzz_seeds() {
@@ -68,6 +76,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   fuzz_handle(data, size);
   fuzz_greeting({data, data + size});
   fuzz_header<DataHeader>(data, size);
+  fuzz_brief({data, data + size});
   fuzz_header<RequestHeader>(data, size);
   fuzz_header<FenceHeader>(data, size);
   BlobReader reader;

@@ -1,6 +1,7 @@
 // The headers in front of UCX active messages and the blobs of the side channel: their bytes.
 //
 //   data    connection, cookie, tag                  the message itself follows
+//   brief   connection, cookie, tag, message         of at most kBriefBytes, all in UCX's payload
 //   request connection, cookie, tag, bytes, send id  "I have a long message": the receiver answers
 //   grant   send id, receive id, answer              "send it": a receive buffer is ready
 //   chunk   receive id, offset                       a part of a long message follows
@@ -27,13 +28,20 @@ enum MessageId : unsigned {
   kGrant = 2,
   kChunk = 3,
   kFence = 4,
-  kFenced = 5
+  kFenced = 5,
+  kBrief = 6
 };
 
 struct DataHeader {
   uint32_t connection;
   uint32_t cookie;
   uint64_t tag;
+};
+// A header beside the payload takes UCX a slower way than one piece of memory.
+constexpr size_t kBriefBytes = 64;
+struct BriefMessage {
+  DataHeader header;
+  uint8_t bytes[kBriefBytes];
 };
 struct RequestHeader {
   uint32_t connection;
@@ -63,13 +71,24 @@ struct FenceHeader {
   uint64_t number;
 };
 static_assert(sizeof(FenceHeader) == 8 && sizeof(DataHeader) == 16 && sizeof(RequestHeader) == 32 &&
-              sizeof(GrantHeader) == 16 && sizeof(ChunkHeader) == 16);
+              sizeof(GrantHeader) == 16 && sizeof(ChunkHeader) == 16 &&
+              sizeof(BriefMessage) == sizeof(DataHeader) + kBriefBytes);
 
 // False when the length is not the header's.
 template <typename Header>
 bool parse_header(const void* bytes, size_t length, Header* header) {
   if (bytes == nullptr || length != sizeof(Header)) return false;
   memcpy(header, bytes, sizeof(Header));
+  return true;
+}
+
+// Splits a brief message's payload; *message points into it. False when it is too short or long.
+inline bool parse_brief(void* payload, size_t length, DataHeader* header, uint8_t** message) {
+  if (payload == nullptr || length < sizeof(DataHeader) || length > sizeof(BriefMessage)) {
+    return false;
+  }
+  memcpy(header, payload, sizeof(DataHeader));
+  *message = static_cast<uint8_t*>(payload) + sizeof(DataHeader);
   return true;
 }
 

@@ -38,6 +38,7 @@ struct SendOp {
   SendOp* previous;
   union {  // stays until UCX has sent it
     DataHeader data;
+    BriefMessage brief;  // begins with `data`
     RequestHeader request;
     GrantHeader grant;
     ChunkHeader chunk;
@@ -51,8 +52,8 @@ struct SendOp {
   SendOp* later;       // in Worker's queue
   bool queued;
   bool launched;
-  bool in_ucx;  // UCX will call back
-  const uint8_t* bytes;
+  bool in_ucx;           // UCX will call back
+  const uint8_t* bytes;  // null: they are in the header
   size_t size;
   // Of a long message:
   size_t offset;  // bytes given to UCX

@@ -136,6 +136,15 @@ ucs_status_t UcxReceiver::arrived(const DataHeader& header, void* data, size_t b
   return UCS_OK;
 }
 
+void UcxReceiver::arrived_brief(const DataHeader& header, void* data, size_t bytes) {
+  Slot* slot = posted_.size() > 0 ? posted_.pop(header.tag) : nullptr;
+  if (slot == nullptr) {
+    keep(header, data, bytes, Arrival::Kind::copied);
+  } else if (!misfits(slot, header.cookie, bytes)) {
+    copy_in(slot, header.cookie, data, bytes);
+  }
+}
+
 void UcxReceiver::keep(const DataHeader& header, void* data, size_t bytes, Arrival::Kind kind) {
   Arrival* arrival = worker_->arrivals.take();
   arrival->tag = header.tag;

@@ -26,6 +26,7 @@ class UcxReceiver : public Receiver {
   uint32_t connection() const { return connection_; }
   // From the worker's handlers. The return value tells UCX whether `data` is still needed.
   ucs_status_t arrived(const DataHeader& header, void* data, size_t bytes, uint64_t attributes);
+  void arrived_brief(const DataHeader& header, void* data, size_t bytes);
   void requested(const RequestHeader& header);
   void chunk(Slot* slot, const ChunkHeader& header, const void* data, size_t bytes);
   void fail(const Status& status);

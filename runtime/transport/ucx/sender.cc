@@ -87,27 +87,41 @@ Status UcxSender::isend(const void* data, size_t bytes, uint64_t tag, uint32_t c
   if (ops_.size >= kMaxSends) return {};
 
   SendOp* op = worker_->send_ops.take();
+  op->header.data = {connection_, cookie, tag};
+  request->done = false;
+  request->status = BITRAIL_OK;
+  *accepted = true;
+  const bool brief = bytes <= kBriefBytes;
+  if (brief && bytes > 0) memcpy(op->header.brief.bytes, data, bytes);
+  const auto* kept = brief ? nullptr : static_cast<const uint8_t*>(data);
+  if (worker_->must_wait(*endpoint_)) {
+    keep(op, kept, bytes, request);
+    worker_->enqueue(op);
+  } else if (!brief) {
+    keep(op, kept, bytes, request);
+    launch(op);
+  } else if (const ucs_status_ptr_t sent = post_brief(op, bytes); sent != nullptr) {
+    keep(op, kept, bytes, request);
+    launched(op, sent);
+  } else {  // as nearly always: it is sent, nothing to keep
+    worker_->send_ops.give(op);
+    worker_->complete(this, request);
+  }
+  return {};
+}
+
+void UcxSender::keep(SendOp* op, const uint8_t* data, size_t bytes, Request* request) {
   op->worker = worker_.get();
   op->owner = this;
   op->user = request;
   op->parent = nullptr;
   op->endpoint = endpoint_;
   op->queued = op->launched = op->in_ucx = false;
-  op->bytes = static_cast<const uint8_t*>(data);
+  op->bytes = data;
   op->size = bytes;
-  op->header.data = {connection_, cookie, tag};
   op->send_id = 0;
   op->chunks = 0;
   ops_.push(op);
-  request->done = false;
-  request->status = BITRAIL_OK;
-  *accepted = true;
-  if (worker_->must_wait(*endpoint_)) {
-    worker_->enqueue(op);
-  } else {
-    launch(op);
-  }
-  return {};
 }
 
 void UcxSender::resume(SendOp* op) {
@@ -120,12 +134,21 @@ void UcxSender::resume(SendOp* op) {
   }
 }
 
+ucs_status_ptr_t UcxSender::post_brief(SendOp* op, size_t bytes) {
+  return post(op, kBrief, nullptr, 0, &op->header.brief, sizeof(DataHeader) + bytes,
+              UCP_AM_SEND_FLAG_EAGER);
+}
+
 void UcxSender::launch(SendOp* op) {
-  op->launched = true;
+  if (op->size <= kBriefBytes) return launched(op, post_brief(op, op->size));
   if (is_long(op)) return launch_long(op);
   const uint32_t flags = op->size > eager_limit_ ? UCP_AM_SEND_FLAG_RNDV : UCP_AM_SEND_FLAG_EAGER;
-  const ucs_status_ptr_t sent =
-      post(op, kData, &op->header.data, sizeof(op->header.data), op->bytes, op->size, flags);
+  launched(op,
+           post(op, kData, &op->header.data, sizeof(op->header.data), op->bytes, op->size, flags));
+}
+
+void UcxSender::launched(SendOp* op, ucs_status_ptr_t sent) {
+  op->launched = true;
   if (sent == nullptr) {
     finish(op);
   } else if (UCS_PTR_IS_ERR(sent)) {
@@ -138,6 +161,7 @@ void UcxSender::launch(SendOp* op) {
 }
 
 void UcxSender::launch_long(SendOp* op) {
+  op->launched = true;
   op->offset = 0;
   op->receive_id = 0;
   op->send_id = worker_->long_sends.insert(op);

@@ -38,7 +38,11 @@ class UcxSender : public Sender {
   ucs_status_ptr_t post(SendOp* op, MessageId id, const void* header, size_t header_bytes,
                         const void* data, size_t bytes, uint32_t flags);
   bool is_long(const SendOp* op) const { return op->size > eager_limit_ && !get_; }
+  ucs_status_ptr_t post_brief(SendOp* op, size_t bytes);
+  // Fills in what is needed of an operation that does not end at once.
+  void keep(SendOp* op, const uint8_t* data, size_t bytes, Request* request);
   void launch(SendOp* op);
+  void launched(SendOp* op, ucs_status_ptr_t sent);  // what UCX said
   void launch_long(SendOp* op);
   void pump(SendOp* op);
   // Takes the operation out of everything; returns whom to tell, null for nobody.

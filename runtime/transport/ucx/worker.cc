@@ -30,6 +30,17 @@ struct Handlers {
     return receiver->arrived(parsed, data, bytes, param->recv_attr);
   }
 
+  static ucs_status_t brief(void* worker, const void* /*header*/, size_t header_bytes, void* data,
+                            size_t bytes, const ucp_am_recv_param_t* param) {
+    DataHeader parsed;
+    uint8_t* message = nullptr;
+    if (header_bytes != 0 || (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0) return UCS_OK;
+    if (!parse_brief(data, bytes, &parsed, &message)) return UCS_OK;
+    UcxReceiver* receiver = static_cast<Worker*>(worker)->connections.find(parsed.connection);
+    if (receiver != nullptr) receiver->arrived_brief(parsed, message, bytes - sizeof(DataHeader));
+    return UCS_OK;
+  }
+
   static ucs_status_t request(void* worker, const void* header, size_t header_bytes, void* /*data*/,
                               size_t /*bytes*/, const ucp_am_recv_param_t* param) {
     RequestHeader parsed;
@@ -153,7 +164,8 @@ Status Worker::set_handlers() {
     ucp_am_recv_callback_t callback;
   } handlers[] = {{kData, Handlers::data},   {kRequest, Handlers::request},
                   {kGrant, Handlers::grant}, {kChunk, Handlers::chunk},
-                  {kFence, Handlers::fence}, {kFenced, Handlers::fenced}};
+                  {kFence, Handlers::fence}, {kFenced, Handlers::fenced},
+                  {kBrief, Handlers::brief}};
   for (const auto& handler : handlers) {
     ucp_am_handler_param_t params{};
     params.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB |
@@ -268,12 +280,13 @@ int Worker::progress() {
     told_ = true;
     return count;
   }
-  // Ends early when something happened for the caller, who may have an answer to send.
-  constexpr int kMaxRounds = 16;
+  // Ends early when something happened for the caller, who may have an answer to send. Looking
+  // again is quicker here than through the caller.
+  constexpr int kMaxRounds = 16, kLooks = 4;
   const uint64_t before = moved;
-  for (int i = 0; i < kMaxRounds && moved == before; i++) {
+  for (int i = 0, empty = 0; i < kMaxRounds && moved == before; i++) {
     const unsigned events = progress_ucx();
-    if (events == 0) break;
+    if (events == 0 && ++empty == kLooks) break;
     count += static_cast<int>(events);
   }
   if (!failed.empty()) close_failed();
