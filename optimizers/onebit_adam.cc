@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "kernels/host/scale.h"
+#include "kernels/host/stream.h"
 #include "optimizers/adam.h"
 
 namespace bitrail::optimizers {
@@ -28,7 +29,8 @@ struct MomentumPass final : Pass {
     const Segment& segment = state.segments[index];
     const size_t at = segment.offset + begin;
     kernels::OneBitAdamStep(state.group(segment).factors, count, values, segment.mask_at(begin),
-                            guard, state.m.data() + at, state.v.data() + at, state.params + at);
+                            guard, state.m.data() + at, state.v.data() + at, state.params + at,
+                            state.m.size() >= kernels::kStreamFrom);
   }
 };
 

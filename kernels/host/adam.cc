@@ -2,10 +2,14 @@
 // would change the last bit.
 #include "kernels/host/adam.h"
 
+#include <algorithm>
+#include <cstdint>
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/host/adam.cc"
 #include <hwy/foreach_target.h>  // compiles the next section once for every target
 // after foreach_target.h, as it demands
+#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 #include "kernels/host/prefetch.h"
@@ -56,23 +60,41 @@ void NewMomentum(double beta1, size_t n, const float* gradient, const float* m, 
   MomentumReference(beta1, n - i, gradient + i, m + i, out + i);
 }
 
-void OneBitAdam(const AdamFactors& factors, size_t n, const float* values, const float* mask,
-                bool guard, float* m, const float* v, float* x) {
+// kStream: m lies on a vector's boundary, and its lines are written without being fetched.
+template <bool kStream>
+void OneBitAdamVectors(const AdamFactors& factors, size_t n, const float* values, const float* mask,
+                       bool guard, float* m, const float* v, float* x) {
   const hn::ScalableTag<float> d;
   const size_t lanes = hn::Lanes(d);
   size_t i = 0;
   for (; i + lanes <= n; i += lanes) {
-    PrefetchAhead(m + i);  // written, but its line is fetched all the same
+    if (!kStream) PrefetchAhead(m + i);  // written, but its line is fetched all the same
     PrefetchAhead(v + i);
     PrefetchAhead(x + i);
     auto m_new = hn::LoadU(d, values + i);
     if (mask != nullptr) m_new = hn::Mul(m_new, hn::LoadU(d, mask + i));
-    hn::StoreU(m_new, d, m + i);
+    if constexpr (kStream) {
+      hn::Stream(m_new, d, m + i);
+    } else {
+      hn::StoreU(m_new, d, m + i);
+    }
     const auto x_old = hn::LoadU(d, x + i);
     hn::StoreU(Update(d, factors, guard, m_new, hn::LoadU(d, v + i), x_old), d, x + i);
   }
   OneBitAdamStepReference(factors, n - i, values + i, mask == nullptr ? nullptr : mask + i, guard,
                           m + i, v + i, x + i);
+}
+
+void OneBitAdam(const AdamFactors& factors, size_t n, const float* values, const float* mask,
+                bool guard, float* m, const float* v, float* x, bool stream) {
+  if (!stream) return OneBitAdamVectors<false>(factors, n, values, mask, guard, m, v, x);
+  const size_t lanes = hn::Lanes(hn::ScalableTag<float>());
+  const size_t past = reinterpret_cast<uintptr_t>(m) / sizeof(float) % lanes;
+  const size_t head = std::min(n, (lanes - past) % lanes);
+  OneBitAdamStepReference(factors, head, values, mask, guard, m, v, x);
+  OneBitAdamVectors<true>(factors, n - head, values + head, mask == nullptr ? nullptr : mask + head,
+                          guard, m + head, v + head, x + head);
+  hwy::FlushStream();
 }
 
 }  // namespace bitrail::kernels::HWY_NAMESPACE
@@ -96,8 +118,8 @@ void Momentum(double beta1, size_t n, const float* gradient, const float* m, flo
 }
 
 void OneBitAdamStep(const AdamFactors& factors, size_t n, const float* values, const float* mask,
-                    bool guard, float* m, const float* v, float* x) {
-  HWY_DYNAMIC_DISPATCH(OneBitAdam)(factors, n, values, mask, guard, m, v, x);
+                    bool guard, float* m, const float* v, float* x, bool stream) {
+  HWY_DYNAMIC_DISPATCH(OneBitAdam)(factors, n, values, mask, guard, m, v, x, stream);
 }
 
 void AdamStepReference(const AdamFactors& factors, double beta1, double beta2, size_t n,

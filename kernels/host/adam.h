@@ -22,9 +22,10 @@ void Momentum(double beta1, size_t n, const float* gradient, const float* m, flo
 // Compression phase after the exchange: m = values * mask (mask null: ones), then the update with v
 // untouched. Elements with v == 0 never had a gradient, and m / eps would throw their x far away:
 // when `guard` is set, u = 0 for them before the weight decay (the momentum is stored all the
-// same). values may equal m.
+// same). values may equal m. `stream`, for long state (stream.h): m is written past the caches,
+// since with ordinary stores every line of it is fetched first.
 void OneBitAdamStep(const AdamFactors& factors, size_t n, const float* values, const float* mask,
-                    bool guard, float* m, const float* v, float* x);
+                    bool guard, float* m, const float* v, float* x, bool stream = false);
 
 void AdamStepReference(const AdamFactors& factors, double beta1, double beta2, size_t n,
                        const float* gradient, float* m, float* v, float* x, bool guard = false);

@@ -10,6 +10,7 @@
 #include <hwy/highway.h>
 
 #include "kernels/host/prefetch.h"
+#include "kernels/host/stream.h"
 #include "kernels/host/unpack_range.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -137,16 +138,6 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace bitrail::kernels {
-namespace {
-
-// Outputs that are only written, of this many values or more (16 MiB), will not be found in a cache
-// by whoever reads them next: storing them past the caches saves the read that an ordinary store
-// to an absent line costs (2.3 times faster at 256 MiB). Smaller ones are likely to be read soon.
-// An accumulator has been read, so its lines are present and ordinary stores win at any size.
-constexpr size_t kStreamFrom = size_t{1} << 22;
-
-}  // namespace
-
 HWY_EXPORT(Average);
 HWY_EXPORT(Sum);
 

@@ -71,7 +71,7 @@ void serve_piece(Plan* p, uint32_t piece) {
   if (p->request.block_scale) {
     p->builder.add(schedule::kServerPack, {error}, {bits, error});
   } else {
-    p->builder.add(schedule::kServerSign, {error}, {bits});
+    add_summing(p, schedule::kServerSign, &p->server_sums, {error}, {bits});
   }
   send_result(p, piece);
 }
@@ -97,6 +97,9 @@ Schedule onebit_direct_allreduce(const Request& request) {
   Plan p = make_plan(request);
   add_worker_buffers(&p);
   add_gather_buffers(&p);
+  if (!request.block_scale)
+    p.server_sums.buffer =
+        p.add_buffer("server_sums", Role::scratch, schedule::kDoubleUnit, kScales, 1, 1);
   open_scatter(&p);
   post_gather(&p);
   // A piece's second half stands before the packing of the piece after next: averages go out as
@@ -110,7 +113,7 @@ Schedule onebit_direct_allreduce(const Request& request) {
   if (request.block_scale) return p.builder.finish();
   p.server_scales =
       p.add_buffer("server_scales", Role::scratch, schedule::kFloatUnit, kScales, p.chunks(), 1);
-  p.builder.add(schedule::kServerScale, {{p.server_error, 0, p.own(), p.chunks(), 0, 1}},
+  p.builder.add(schedule::kServerScale, {all_of(p.server_sums.buffer)},
                 {all_of(p.server_scales, p.own())});
   exchange_slots(&p, p.server_scales, p.server_scale_message());
   for (uint32_t piece = 0; piece < p.pieces(); piece++) {

@@ -24,17 +24,23 @@ using schedule::OperationId;
 using schedule::Range;
 using schedule::Role;
 
+// A buffer of sums, to which one operation after the other adds.
+struct Sums {
+  BufferId buffer = 0;
+  bool begun = false;  // something was added
+};
+
 struct Plan {
   const Request& request;
   Builder builder;
   CallerBuffers caller;
   BufferId error = 0;                // the worker's, whole vector
   BufferId server_error = 0;         // own chunk
-  BufferId sums = 0;                 // of the own values, while they are scanned
+  Sums worker_sums;                  // of the own values, while they are scanned
+  Sums server_sums;                  // of the own chunk's averages, while they are signed
   BufferId scales_in = 0;            // a slot a rank, the own one too
   BufferId verdict = 0;              // written when all flags are in
   schedule::OperationId agreed = 0;  // the verdict
-  bool summing = false;              // something was added to the sums
   BufferId wire_out = 0;             // packed input, chunk j for rank j
   BufferId wire_in = 0;              // own chunk as packed by rank p in slot p
   BufferId server_scales = 0;        // a slot a rank
@@ -67,6 +73,11 @@ struct Plan {
     return request.block_scale ? schedule::kBitBlockUnit : schedule::kBitUnit;
   }
 };
+
+// An operation that reads these and the sums (the first sets them to zero instead) and writes these
+// and the sums.
+void add_summing(Plan* p, const schedule::OperationKind& kind, Sums* sums, std::vector<Range> reads,
+                 std::vector<Range> writes);
 
 // With the buffers that all have.
 Plan make_plan(const Request& request);

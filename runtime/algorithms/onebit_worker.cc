@@ -4,20 +4,6 @@
 namespace bitrail::algorithms::onebit {
 namespace {
 
-// One operation after the other adds to the sums; the first sets them to zero.
-void add_summing(Plan* p, const schedule::OperationKind& kind, std::vector<Range> reads,
-                 std::vector<Range> writes) {
-  schedule::Operation operation;
-  operation.kind = &kind;
-  operation.reads = std::move(reads);
-  if (p->summing) operation.reads.push_back(all_of(p->sums));
-  operation.writes = std::move(writes);
-  operation.writes.push_back(all_of(p->sums));
-  operation.attributes = {p->summing ? 0 : 1};
-  p->summing = true;
-  p->builder.add(std::move(operation));
-}
-
 // Where the bits of `chunk` stand: the own chunk's are received from nobody.
 Range bits_of(const Plan& p, int chunk, uint32_t piece) {
   return chunk == p.rank() ? p.piece_of(p.wire_in, chunk, piece, p.own())
@@ -43,7 +29,7 @@ void receive_piece(Plan* p, uint32_t piece) {
 }
 
 void sign(Plan* p, int chunk, uint32_t piece) {
-  add_summing(p, schedule::kSign,
+  add_summing(p, schedule::kSign, &p->worker_sums,
               {p->piece_of(p->caller.input, chunk, piece), p->piece_of(p->error, chunk, piece)},
               {bits_of(*p, chunk, piece)});
   send_bits(p, chunk, piece);
@@ -55,12 +41,25 @@ void append_own_scale(const Plan& p, std::vector<Range>* reads) {
 
 }  // namespace
 
+void add_summing(Plan* p, const schedule::OperationKind& kind, Sums* sums, std::vector<Range> reads,
+                 std::vector<Range> writes) {
+  schedule::Operation operation;
+  operation.kind = &kind;
+  operation.reads = std::move(reads);
+  if (sums->begun) operation.reads.push_back(all_of(sums->buffer));
+  operation.writes = std::move(writes);
+  operation.writes.push_back(all_of(sums->buffer));
+  operation.attributes = {sums->begun ? 0 : 1};
+  sums->begun = true;
+  p->builder.add(std::move(operation));
+}
+
 Plan make_plan(const Request& request) {
   Plan p{request,
          Builder(schedule_name("onebit_direct", request), request.rank, request.world_size),
          {}};
   p.caller = caller_buffers(&p.builder, request);
-  p.sums = p.add_buffer("sums", Role::scratch, schedule::kDoubleUnit, kScales, 1, 1);
+  p.worker_sums.buffer = p.add_buffer("sums", Role::scratch, schedule::kDoubleUnit, kScales, 1, 1);
   p.scales_in = p.add_buffer("scales", Role::scratch, schedule::kFloatUnit, kScales, p.chunks(), 1);
   p.verdict = p.add_buffer("verdict", Role::scratch, schedule::kByteUnit, kScales, 1, 1);
   return p;
@@ -81,12 +80,13 @@ void exchange_slots(Plan* p, BufferId slots, uint32_t message) {
 }
 
 void scan(Plan* p, int chunk, uint32_t piece, BufferId error) {
-  add_summing(p, schedule::kScan,
+  add_summing(p, schedule::kScan, &p->worker_sums,
               {p->piece_of(p->caller.input, chunk, piece), p->piece_of(error, chunk, piece)}, {});
 }
 
 void agree(Plan* p) {
-  p->builder.add(schedule::kScale, {all_of(p->sums)}, {all_of(p->scales_in, p->own())});
+  p->builder.add(schedule::kScale, {all_of(p->worker_sums.buffer)},
+                 {all_of(p->scales_in, p->own())});
   exchange_slots(p, p->scales_in, p->scale_message());
   std::vector<Range> flags;
   for (uint32_t slot = 0; slot < p->chunks(); slot++) flags.push_back(all_of(p->scales_in, slot));

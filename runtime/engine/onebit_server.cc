@@ -7,8 +7,8 @@
 #include "kernels/host/scale.h"
 #include "kernels/host/unpack.h"
 #include "runtime/engine/executors.h"
-#include "runtime/engine/onebit_parts.h"
 #include "runtime/engine/onebit_scale.h"
+#include "runtime/engine/onebit_sums.h"
 
 namespace bitrail::engine {
 namespace {
@@ -105,13 +105,12 @@ void execute_take_average(Run& run, const Step& step) {
 
 void execute_server_scale(Run& run, const Step& step) {
   const OnebitLayout& layout = *run.onebit->layout;
-  const float* values = floats(run.at(*run.program->read(step, 0)));
+  const auto* sums = reinterpret_cast<const double*>(run.at(*run.program->read(step, 0)));
   float* scales = floats(run.at(*run.program->write(step, 0)));
-  const auto sum = layout.l1 ? kernels::AbsoluteSum : kernels::SquaredSum;
   for (size_t index = 0; index < layout.segments.size(); index++) {
-    const Segment& segment = layout.segments[index];
-    const uint64_t length = scaled_length(layout, segment, static_cast<uint64_t>(run.onebit->rank));
-    scales[index] = scale_of(layout, sum(values + segment.chunk_offset, nullptr, length), length);
+    const uint64_t length =
+        scaled_length(layout, layout.segments[index], static_cast<uint64_t>(run.onebit->rank));
+    scales[index] = scale_of(layout, sums[index], length);
     if (!usable(scales[index]))
       fail(run, BITRAIL_ERR_NOT_FINITE, "a server error overflowed float32");
   }
@@ -139,10 +138,27 @@ void execute_server_pack(Run& run, const Step& step) {
   });
 }
 
+// Signs and the sums for the scale, tile by tile: one pass over the memory.
 void execute_server_sign(Run& run, const Step& step) {
-  const Span& values = *run.program->read(step, 0);
-  kernels::SignBits(nullptr, floats(run.at(values)), values.elements(),
-                    octets(run.at(*run.program->write(step, 0))));
+  const OnebitLayout& layout = *run.onebit->layout;
+  const Program& program = *run.program;
+  const Stretch range = stretch(layout, *program.read(step, 0));
+  const float* values = floats(run.at(*program.read(step, 0)));
+  uint8_t* bits = octets(run.at(*program.write(step, 0)));
+  double* sums = sums_of(run, step, 1);
+  const auto sum = layout.l1 ? kernels::AbsoluteSum : kernels::SquaredSum;
+  for_each_part(layout, range.begin, range.end, [&](const Part& part, uint64_t offset) {
+    const uint64_t scaled = scaled_length(layout, layout.segments[part.segment], range.chunk);
+    const uint64_t summed = std::min(std::max(scaled, part.begin) - part.begin, part.length);
+    double total = 0;
+    for (uint64_t skip = 0; skip < part.length; skip += kTile) {
+      const float* tile = values + offset + skip;
+      const uint64_t n = std::min(kTile, part.length - skip);
+      if (skip < summed) total += sum(tile, nullptr, std::min(n, summed - skip));
+      kernels::SignBits(nullptr, tile, n, bits + (offset + skip) / 8);
+    }
+    sums[part.segment] += total;
+  });
 }
 
 void execute_server_residual(Run& run, const Step& step) {

@@ -7,6 +7,13 @@
 
 namespace bitrail::engine {
 
+// The sums that a step adds to, its write number `write`; the first step finds zeros.
+inline double* sums_of(Run& run, const Step& step, uint32_t write) {
+  double* sums = reinterpret_cast<double*>(run.at(*run.program->write(step, write)));
+  if (step.attribute != 0) std::fill_n(sums, run.onebit->layout->scales() + 1, 0.0);
+  return sums;
+}
+
 inline bool own_only(const OnebitCall& call) { return call.mode == OnebitMode::allgather; }
 
 // Sum of b^2 or |b| over a part; `error` is the part's, null for none.

@@ -1,5 +1,6 @@
 // The receiver's side of the 1-bit kinds on host lanes: signs back into values, to the caller or
 // its consumer.
+#include "kernels/host/stream.h"
 #include "kernels/host/unpack.h"
 #include "runtime/engine/executors.h"
 #include "runtime/engine/onebit_parts.h"
@@ -8,15 +9,14 @@
 namespace bitrail::engine {
 namespace {
 
-constexpr uint64_t kStreamFrom = uint64_t{1} << 22;  // 16 MiB of float32
-
 void unpack_part(OnebitCall& call, const Part& part, uint64_t chunk, float scale,
                  const uint8_t* bits) {
   const Place at = place(call, part, chunk, /*own_only=*/false);
   const bool tiled = call.consume != nullptr || call.type != BITRAIL_FLOAT32;
   // Pieces of a long output are not read again before they have left the caches.
-  const auto unpack = !tiled && call.layout->elements >= kStreamFrom ? kernels::UnpackSignsStream
-                                                                     : kernels::UnpackSigns;
+  const auto unpack = !tiled && call.layout->elements >= kernels::kStreamFrom
+                          ? kernels::UnpackSignsStream
+                          : kernels::UnpackSigns;
   const uint64_t stride = tiled ? kTile : std::max<uint64_t>(at.valid, 1);
   for (uint64_t skip = 0; skip < at.valid; skip += stride) {
     const uint64_t n = std::min(stride, at.valid - skip);

@@ -11,12 +11,6 @@ namespace {
 
 constexpr float kRefuse = 1;  // verdict flag
 
-double* sums_of(Run& run, const Step& step, uint32_t write) {
-  double* sums = reinterpret_cast<double*>(run.at(*run.program->write(step, write)));
-  if (step.attribute != 0) std::fill_n(sums, run.onebit->layout->scales() + 1, 0.0);
-  return sums;
-}
-
 void sign_part(OnebitCall& call, const Part& part, uint64_t chunk, const float* error,
                uint8_t* bits) {
   for_each_run(call, part, chunk, [&](const float* x, uint64_t at, uint64_t n) {

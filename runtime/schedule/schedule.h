@@ -125,8 +125,8 @@ struct OperationKind {
 extern const OperationKind kSend, kRecv, kCopy, kReduce, kCall;
 // The 1-bit kinds. `?` stands only with segment scales; with block scales the scales are inside the
 // bits' records. Scales slots hold Symbol kScales floats, the last one is the verdict flag; `sums`
-// holds as many doubles, which scan and sign add to, one at a time; the first (attribute 1) sets
-// them to zero and does not read them.
+// holds as many doubles, which scan, sign and server sign add to, one at a time; the first
+// (attribute 1) sets them to zero and does not read them.
 //
 // reads input range, error, sums?;                 writes sums
 extern const OperationKind kScan;
@@ -144,12 +144,12 @@ extern const OperationKind kSign;
 extern const OperationKind kResidual;
 // reads bits (one range a rank, rank order), server error, scales slots?; writes server error
 extern const OperationKind kUnpackAverage;
-// reads server error;                              writes server scales slot (own)
+// reads sums;                                      writes server scales slot (own)
 extern const OperationKind kServerScale;
 // reads server error;                              writes bits, server error (block scales)
 extern const OperationKind kServerPack;
 // The same in two halves around the scale (segment scales):
-// reads server error;                              writes bits
+// reads server error, sums?;                       writes bits, sums
 extern const OperationKind kServerSign;
 // reads server error, server scales slot;          writes server error
 extern const OperationKind kServerResidual;

@@ -77,16 +77,17 @@ TEST_P(Adam, MomentumEqualsTheDefinitionAlsoInPlace) {
 TEST_P(Adam, CompressedStepEqualsTheDefinition) {
   for (const size_t n : test::Counts()) {
     for (const bool guard : {false, true}) {
-      for (const bool masked : {false, true}) {
-        SCOPED_TRACE(testing::Message()
-                     << "count " << n << ", guard " << guard << ", mask " << masked);
+      for (const int variant : {0, 1, 2, 3}) {
+        const bool masked = variant % 2 == 1, stream = variant >= 2;
+        SCOPED_TRACE(testing::Message() << "count " << n << ", guard " << guard << ", mask "
+                                        << masked << ", stream " << stream);
         State state(n, n % 4, n % 2 == 0);
         Guarded<float> mask(n, 1);
         for (size_t i = 0; i < n; i++) mask[i] = i % 3 == 0 ? 0.0f : 1.0f;
         const float* m = masked ? mask.data() : nullptr;
         const AdamFactors factors = Factors(guard ? 0.01f : 0.0f);
         kernels::OneBitAdamStep(factors, n, state.gradient.data(), m, guard, state.m.data(),
-                                state.v.data(), state.x.data());
+                                state.v.data(), state.x.data(), stream);
         kernels::OneBitAdamStepReference(factors, n, state.gradient.data(), m, guard,
                                          state.expected_m.data(), state.expected_v.data(),
                                          state.expected_x.data());

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "kernels/host/adam.h"
+#include "kernels/host/stream.h"
 #include "tools/bitrail/bench_job.h"
 #include "tools/bitrail/bench_optimizers.h"
 
@@ -36,7 +37,8 @@ void Consume(void* user, size_t, size_t begin, size_t count, const float* values
   constexpr kernels::AdamFactors kFactors{1e-4f, 0.9f, 0.999f, 1e-8f, 0.01f};
   Adam& adam = *static_cast<Adam*>(user);
   kernels::OneBitAdamStep(kFactors, count, values, nullptr, true, adam.m.data() + begin,
-                          adam.v.data() + begin, adam.params.data() + begin);
+                          adam.v.data() + begin, adam.params.data() + begin,
+                          adam.params.size() >= kernels::kStreamFrom);
 }
 
 Status MakeErrors(const Job& job, size_t elements, bitrail_error_state_t* errors) {
