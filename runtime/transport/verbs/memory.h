@@ -24,7 +24,7 @@ class RegistrationCache {
   // Fails with size, memlock limit and how to raise it.
   Status acquire(void* data, size_t bytes, ibv_mr** mr);
   void release(ibv_mr* mr);
-  size_t kept() const;   // registrations there are
+  size_t kept() const;  // registrations there are
   size_t in_use() const;
   // For memory that is about to be unmapped: unused registrations that overlap it end.
   void forget(void* data, size_t bytes);
