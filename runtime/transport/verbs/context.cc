@@ -73,12 +73,11 @@ class VerbsContext : public Context {
 
 }  // namespace
 
-Status open_context(const Options& options, const IbOptions& ib,
-                    std::unique_ptr<Context>* context) {
+Status open_context(const Options& options, std::unique_ptr<Context>* context) {
   Interface interface;
   BITRAIL_TRY(choose_interface(options.bind_address, &interface));
   std::shared_ptr<Worker> worker;
-  BITRAIL_TRY(Worker::open(options, ib, &worker));
+  BITRAIL_TRY(Worker::open(options, &worker));
   *context = std::make_unique<VerbsContext>(std::move(worker), interface.address);
   return {};
 }

@@ -4,11 +4,10 @@
 #include <memory>
 
 #include "runtime/transport/transport.h"
-#include "runtime/transport/verbs/options.h"
 
 namespace bitrail::transport::verbs {
 
-Status open_context(const Options& options, const IbOptions& ib, std::unique_ptr<Context>* context);
+Status open_context(const Options& options, std::unique_ptr<Context>* context);
 // Says which ports are usable, or why none is.
 Availability availability(const IbOptions& ib);
 

@@ -105,11 +105,17 @@ constexpr Table library_table() {
 
 constexpr Table kLibrary = library_table();
 constinit const Table* g_table = &kLibrary;
+constinit unsigned g_generation = 0;
 
 }  // namespace
 
 const Table& table() { return *g_table; }
 
-void replace_table(const Table* table) { g_table = table != nullptr ? table : &kLibrary; }
+void replace_table(const Table* table) {
+  g_table = table != nullptr ? table : &kLibrary;
+  g_generation++;
+}
+
+unsigned table_generation() { return g_generation; }
 
 }  // namespace bitrail::transport::verbs

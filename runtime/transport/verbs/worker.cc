@@ -41,12 +41,11 @@ Worker::~Worker() {
   if (event_fd_ >= 0) ::close(event_fd_);
 }
 
-Status Worker::open(const Options& options, const IbOptions& ib, std::shared_ptr<Worker>* worker) {
+Status Worker::open(const Options& options, std::shared_ptr<Worker>* worker) {
   std::shared_ptr<Worker> made(new Worker);
   made->options_ = options;
-  made->ib_ = ib;
   std::string why;
-  BITRAIL_TRY(open_ports(ib, &made->ports_, &why));
+  BITRAIL_TRY(open_ports(options.ib, &made->ports_, &why));
   if (made->ports_.empty()) {
     return failure(BITRAIL_ERR_UNSUPPORTED, "no usable InfiniBand or RoCE port: {}", why);
   }
@@ -123,8 +122,7 @@ Status Worker::make_usable(size_t index) {
   Station& station = stations_[index];
   if (station.lost || port->gid_changed) {
     check_ports();  // ends what the change has broken
-    port->gid_changed = false;
-    BITRAIL_TRY(refresh_port(ib_, port));
+    BITRAIL_TRY(refresh_port(options_.ib, port));
     station.lost = false;
   }
   return {};

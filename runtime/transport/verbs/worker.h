@@ -26,7 +26,7 @@ class VerbsListener;
 class Worker {
  public:
   ~Worker();
-  static Status open(const Options& options, const IbOptions& ib, std::shared_ptr<Worker>* worker);
+  static Status open(const Options& options, std::shared_ptr<Worker>* worker);
 
   int progress();
   Status arm(bool* idle);
@@ -56,7 +56,7 @@ class Worker {
   void deliver_held(const Link* owner);
 
   const Options& options() const { return options_; }
-  const IbOptions& ib_options() const { return ib_; }
+  const IbOptions& ib_options() const { return options_.ib; }
   const std::vector<std::shared_ptr<Port>>& ports() const { return ports_; }
   SidePoller* poller() { return &poller_; }
 
@@ -99,7 +99,6 @@ class Worker {
   bool drain(Done done);
 
   Options options_;
-  IbOptions ib_;
   std::vector<std::shared_ptr<Port>> ports_;
   std::vector<Station> stations_;
   std::unique_ptr<EventWatch> watch_;
