@@ -18,7 +18,8 @@ struct IbOptions {
   int64_t traffic_class = 0;
   int64_t pkey_index = 0;
   int64_t qps_per_connection = 1;
-  bool split_data = false;                // each message over all QPs; else messages take turns
+  int64_t rails = 4;        // ports that one connection uses, at most; 1: only the one asked for
+  bool split_data = false;  // each message over all QPs; else messages take turns
   std::string adaptive_routing = "auto";  // on, off; auto: on InfiniBand, off on RoCE
   int64_t adaptive_threshold = 8192;      // bytes above which data and immediate go apart
   std::string relaxed_ordering = "auto";  // on, off, auto: where the provider has it
