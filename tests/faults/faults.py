@@ -161,9 +161,9 @@ def no_descriptors():
         job(peers, seconds=1, shell='[ "$BITRAIL_RANK" != 1 ] || ulimit -n 12')
         results = peers.finish(2 * TIMEOUT_MS / 1000 + SLACK_S)
         for rank, (code, out) in enumerate(results):
-            require(code == 3 or (rank == 1 and code > 0), f"rank {rank} ended with an error")
-            if code == 3:
-                names(rank, out, [1] if rank != 1 else range(RANKS))
+            require(code == 3, f"rank {rank} ended with an error")
+            require("rank 1" in out or rank == 1, f"rank {rank}'s error names rank 1")
+            require("ulimit -n" in out or "Too many open files" in out, f"rank {rank}'s error says of what")
 
 
 def memlock():

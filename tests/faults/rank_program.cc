@@ -86,7 +86,8 @@ void collectives(const bitrail::Communicator& comm, size_t bytes, double seconds
       (void)std::fflush(stdout);
     }
     go_on = comm.rank() == 0 && std::chrono::steady_clock::now() < end ? 1 : 0;
-    if (failed(bitrail_broadcast(comm.get(), &go_on, &go_on, 1, BITRAIL_INT64, 0, nullptr),
+    // Everybody waits for everybody, so that the one who stands still is the one who is named.
+    if (failed(bitrail_allreduce(comm.get(), &go_on, &go_on, 1, BITRAIL_INT64, BITRAIL_MAX, nullptr),
                outcome))
       return;
   }

@@ -124,16 +124,19 @@ void UcxSender::launch(SendOp* op) {
   op->launched = true;
   if (is_long(op)) return launch_long(op);
   const uint32_t flags = op->size > eager_limit_ ? UCP_AM_SEND_FLAG_RNDV : UCP_AM_SEND_FLAG_EAGER;
+  op->in_ucx = true;  // UCX may tell of the endpoint's failure from within: fail() leaves it to us
   const ucs_status_ptr_t sent =
       post(op, kData, &op->header.data, sizeof(op->header.data), op->bytes, op->size, flags);
+  if (UCS_PTR_IS_PTR(sent)) {
+    endpoint_->pending++;
+    return;
+  }
+  op->in_ucx = false;
   if (sent == nullptr) {
     finish(op);
-  } else if (UCS_PTR_IS_ERR(sent)) {
+  } else {
     finish(op, BITRAIL_ERR_PEER_LOST,
            fmt::format("send to {}: {}", name_, ucs_status_string(UCS_PTR_STATUS(sent))));
-  } else {
-    op->in_ucx = true;
-    endpoint_->pending++;
   }
 }
 
@@ -171,15 +174,16 @@ void UcxSender::pump(SendOp* op) {
     chunk->endpoint = endpoint_;
     chunk->header.chunk = {op->receive_id, 0, op->offset};
     const size_t bytes = std::min(chunk_bytes_, op->size - op->offset);
+    op->chunks++;  // as in launch(): fail() may be called before this returns
     const ucs_status_ptr_t sent =
         post(chunk, kChunk, &chunk->header.chunk, sizeof(chunk->header.chunk),
              op->bytes + op->offset, bytes, UCP_AM_SEND_FLAG_EAGER);
     op->offset += bytes;
     if (UCS_PTR_IS_PTR(sent)) {
-      op->chunks++;
       endpoint_->pending++;
       continue;
     }
+    op->chunks--;
     worker_->send_ops.give(chunk);
     if (UCS_PTR_IS_ERR(sent)) {
       op->offset = op->size;  // no more of it
