@@ -47,7 +47,7 @@ def job(peers, size=200_000, seconds=2, mode="collectives", timeout_ms=TIMEOUT_M
 
 
 def spoilt(*netem):
-    with hosts() as peers:
+    with hosts(2) as peers:
         peers.spoil(*netem)
         job(peers, size=60_000, seconds=4, timeout_ms=20_000)
         all_right(peers.finish(40 + SLACK_S))

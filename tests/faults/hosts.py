@@ -14,7 +14,7 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lab"))
-from lab import Lab, why_not  # noqa: E402  pylint: disable=wrong-import-position
+from lab import Lab, LabError, why_not  # noqa: E402  pylint: disable=wrong-import-position
 
 
 def skip(reason):
@@ -101,11 +101,11 @@ class Hosts:
 
 class LabHosts(Hosts):
     def __init__(self, ranks, hosts=None):
-        reason = why_not()
-        if reason:
-            skip(reason)
         super().__init__(ranks)
-        self.lab = Lab(hosts or ranks)
+        try:
+            self.lab = Lab(hosts or ranks)
+        except (LabError, OSError) as error:
+            skip(why_not() or str(error))
         self.count = hosts or ranks
 
     def environment(self, rank):
