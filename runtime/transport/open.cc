@@ -1,9 +1,13 @@
 // Which transports this build has, and the choice among them.
+#include "runtime/trace/log.h"
 #include "runtime/transport/emulated/context.h"
 #include "runtime/transport/transport.h"
 
 #ifdef BITRAIL_HAS_UCX
 #include "runtime/transport/ucx/context.h"
+#endif
+#ifdef BITRAIL_HAS_VERBS
+#include "runtime/transport/verbs/context.h"
 #endif
 
 namespace bitrail::transport {
@@ -15,6 +19,11 @@ std::vector<Availability> available() {
 #else
   list.push_back({"ucx", false, "not built in (needs libucx-dev, meson option ucx)"});
 #endif
+#ifdef BITRAIL_HAS_VERBS
+  list.push_back(verbs::availability({}));
+#else
+  list.push_back({"verbs", false, "not built in (needs libibverbs-dev, meson option verbs)"});
+#endif
   return list;
 }
 
@@ -22,6 +31,14 @@ namespace {
 
 Status open_plain(const std::string& name, const Options& options,
                   std::unique_ptr<Context>* context) {
+#ifdef BITRAIL_HAS_VERBS
+  if (name == "verbs") return verbs::open_context(options, context);
+  if (name == "auto") {
+    const Status status = verbs::open_context(options, context);
+    if (status.ok()) return {};
+    log::info("transport auto: not verbs: {}", status.text());
+  }
+#endif
 #ifdef BITRAIL_HAS_UCX
   if (name == "ucx" || name == "auto") return ucx::open_context(options, context);
 #endif

@@ -1,11 +1,11 @@
-#include "runtime/transport/ucx/tables.h"
+#include "runtime/transport/tables.h"
 
 #include <gtest/gtest.h>
 
 #include <set>
 #include <vector>
 
-namespace bitrail::transport::ucx {
+namespace bitrail::transport {
 namespace {
 
 struct Item {
@@ -87,4 +87,4 @@ TEST(Pool, ReusesAndNeverMoves) {
 }
 
 }  // namespace
-}  // namespace bitrail::transport::ucx
+}  // namespace bitrail::transport

@@ -2,6 +2,7 @@
 // allocated on the message path.
 #pragma once
 
+#include "runtime/transport/tables.h"
 #include "runtime/transport/transport.h"
 #include "runtime/transport/ucx/message.h"
 
@@ -11,26 +12,6 @@ class UcxSender;
 class UcxReceiver;
 class Worker;
 struct Endpoint;
-
-// Doubly linked through T::previous and T::next.
-template <typename T>
-struct Chain {
-  T* first = nullptr;
-  size_t size = 0;
-
-  void push(T* item) {
-    item->previous = nullptr;
-    item->next = first;
-    if (first != nullptr) first->previous = item;
-    first = item;
-    size++;
-  }
-  void remove(T* item) {
-    (item->previous != nullptr ? item->previous->next : first) = item->next;
-    if (item->next != nullptr) item->next->previous = item->previous;
-    size--;
-  }
-};
 
 // A message, a control message (no owner) or a chunk of a long message (has a parent).
 struct SendOp {

@@ -7,7 +7,7 @@
 
 #include "runtime/transport/ucx/endpoint.h"
 #include "runtime/transport/ucx/operations.h"
-#include "runtime/transport/ucx/tables.h"
+#include "runtime/transport/tables.h"
 
 namespace bitrail::transport::ucx {
 

@@ -22,7 +22,7 @@
 #include "runtime/transport/side_channel.h"
 #include "runtime/transport/transport.h"
 #include "runtime/transport/ucx/operations.h"
-#include "runtime/transport/ucx/tables.h"
+#include "runtime/transport/tables.h"
 
 namespace bitrail::transport::ucx {
 

@@ -1,5 +1,5 @@
-// Three small containers of the message path: ids with generations, first-in-first-out by tag, and
-// a pool. None allocates once warm.
+// Small containers of the transports' message paths: ids with generations, first-in-first-out by
+// tag, chains and a pool. None allocates once warm.
 #pragma once
 
 #include <cstddef>
@@ -7,10 +7,11 @@
 #include <deque>
 #include <vector>
 
-namespace bitrail::transport::ucx {
+namespace bitrail::transport {
 
-// 32-bit names for objects: 20 bits of index, 12 of generation, so that a stale id finds nothing.
-template <typename T>
+// Names for objects: 20 bits of index, then a generation (12 bits: 32 in all), so that a stale id
+// finds nothing.
+template <typename T, uint32_t kGenerationBits = 12>
 class IdTable {
  public:
   static constexpr uint32_t kNone = 0;  // generations start at 1: no valid id is 0
@@ -37,7 +38,7 @@ class IdTable {
     if (find(id) == nullptr) return;
     Entry& entry = entries_[id & kIndexMask];
     entry.object = nullptr;
-    entry.generation = entry.generation == (1U << (32 - kIndexBits)) - 1 ? 1 : entry.generation + 1;
+    entry.generation = entry.generation == (1U << kGenerationBits) - 1 ? 1 : entry.generation + 1;
     free_.push_back(id & kIndexMask);
   }
 
@@ -83,6 +84,14 @@ class TagQueue {
     return nullptr;
   }
   size_t size() const { return size_; }
+  // The oldest with this tag for which `wanted` holds; stays where it is.
+  template <typename Wanted>
+  T* find(uint64_t tag, Wanted wanted) const {
+    for (T* item = lists_[bucket(tag)].first; item != nullptr; item = item->next) {
+      if (item->tag == tag && wanted(*item)) return item;
+    }
+    return nullptr;
+  }
   template <typename Visit>
   void each(Visit visit) const {
     for (const List& list : lists_) {
@@ -99,6 +108,26 @@ class TagQueue {
   static size_t bucket(uint64_t tag) { return tag * 0x9e3779b97f4a7c15ULL >> (64 - kBucketBits); }
   List lists_[1 << kBucketBits];
   size_t size_ = 0;
+};
+
+// Doubly linked through T::previous and T::next.
+template <typename T>
+struct Chain {
+  T* first = nullptr;
+  size_t size = 0;
+
+  void push(T* item) {
+    item->previous = nullptr;
+    item->next = first;
+    if (first != nullptr) first->previous = item;
+    first = item;
+    size++;
+  }
+  void remove(T* item) {
+    (item->previous != nullptr ? item->previous->next : first) = item->next;
+    if (item->next != nullptr) item->next->previous = item->previous;
+    size--;
+  }
 };
 
 // Objects that never move, reused. T has `T* next`. Not for objects with a destructor that matters.
@@ -124,4 +153,4 @@ class Pool {
   T* free_ = nullptr;
 };
 
-}  // namespace bitrail::transport::ucx
+}  // namespace bitrail::transport
