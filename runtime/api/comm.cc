@@ -82,7 +82,8 @@ bitrail_status_t bitrail_comm_create(bitrail_comm_t* comm, const bitrail_comm_op
     if (!status.ok()) {
       // Whatever is wrong here may keep the others waiting: tell them if there is a way.
       if (made->bootstrap != nullptr)
-        made->bootstrap->report({made->world.rank, status.code(), status.text()});
+        made->bootstrap->report({made->world.rank, status.code(),
+                                 fmt::format("rank {}: {}", made->world.rank, status.text())});
       return status;
     }
     *comm = made.release();

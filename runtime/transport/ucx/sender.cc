@@ -140,8 +140,9 @@ ucs_status_ptr_t UcxSender::post_brief(SendOp* op, size_t bytes) {
 }
 
 void UcxSender::launch(SendOp* op) {
-  if (op->size <= kBriefBytes) return launched(op, post_brief(op, op->size));
   if (is_long(op)) return launch_long(op);
+  op->in_ucx = true;  // UCX may tell of the endpoint's failure from within: fail() leaves it to us
+  if (op->size <= kBriefBytes) return launched(op, post_brief(op, op->size));
   const uint32_t flags = op->size > eager_limit_ ? UCP_AM_SEND_FLAG_RNDV : UCP_AM_SEND_FLAG_EAGER;
   launched(op,
            post(op, kData, &op->header.data, sizeof(op->header.data), op->bytes, op->size, flags));
@@ -149,14 +150,14 @@ void UcxSender::launch(SendOp* op) {
 
 void UcxSender::launched(SendOp* op, ucs_status_ptr_t sent) {
   op->launched = true;
-  if (sent == nullptr) {
+  op->in_ucx = UCS_PTR_IS_PTR(sent);
+  if (op->in_ucx) {
+    endpoint_->pending++;
+  } else if (sent == nullptr) {
     finish(op);
-  } else if (UCS_PTR_IS_ERR(sent)) {
+  } else {
     finish(op, BITRAIL_ERR_PEER_LOST,
            fmt::format("send to {}: {}", name_, ucs_status_string(UCS_PTR_STATUS(sent))));
-  } else {
-    op->in_ucx = true;
-    endpoint_->pending++;
   }
 }
 
@@ -195,15 +196,16 @@ void UcxSender::pump(SendOp* op) {
     chunk->endpoint = endpoint_;
     chunk->header.chunk = {op->receive_id, 0, op->offset};
     const size_t bytes = std::min(chunk_bytes_, op->size - op->offset);
+    op->chunks++;  // as in launch(): fail() may be called before this returns
     const ucs_status_ptr_t sent =
         post(chunk, kChunk, &chunk->header.chunk, sizeof(chunk->header.chunk),
              op->bytes + op->offset, bytes, UCP_AM_SEND_FLAG_EAGER);
     op->offset += bytes;
     if (UCS_PTR_IS_PTR(sent)) {
-      op->chunks++;
       endpoint_->pending++;
       continue;
     }
+    op->chunks--;
     worker_->send_ops.give(chunk);
     if (UCS_PTR_IS_ERR(sent)) {
       op->offset = op->size;  // no more of it

@@ -127,7 +127,8 @@ Status Worker::open_worker() {
   ucs_status_t status = ucp_worker_create(context_, &params, &ucp_);
   if (status != UCS_OK) {
     ucp_ = nullptr;
-    return failure(BITRAIL_ERR_SYSTEM, "UCX cannot make a worker: {}; see UCX_TLS",
+    return failure(BITRAIL_ERR_SYSTEM,
+                   "UCX cannot make a worker: {}; see UCX_TLS and `ulimit -n` (open files)",
                    ucs_status_string(status));
   }
   BITRAIL_TRY(set_handlers());

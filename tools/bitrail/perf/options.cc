@@ -63,6 +63,8 @@ void add_options(CLI::App& app, PerfOptions* options) {
       ->transform(CLI::CheckedTransformer(scales, CLI::ignore_case))
       ->option_text("segment|block");
   app.add_option("--block", options->block, "Values per scale with --scale block; 0: 4096");
+  app.add_option("--transport", options->transport, "Transport (as BITRAIL_TRANSPORT)")
+      ->check(CLI::IsMember({"auto", "ucx", "verbs"}));
   app.add_option("--json", options->json_file, "Write the rows there too (rank 0)");
   app.add_flag("--out-of-place", options->out_of_place_only, "Leave the in-place half out");
   app.add_flag("--phases", options->phases,
@@ -79,7 +81,9 @@ bool parse_perf_options(int argc, char** argv, PerfOptions* options, int* exit_c
       "Measures a collective.\n"
       "Times are medians over the iterations of the slowest rank. Run it under `bitrail launch -n "
       "N`,"
-      " mpirun, srun, or alone.",
+      " mpirun, srun, or alone.\n"
+      "`bitrail perf bw` and `bitrail perf lat` measure the transport alone; they have options of\n"
+      "their own.",
       "bitrail perf"};
   add_options(app, options);
   try {

@@ -22,6 +22,7 @@ struct PerfOptions {
   std::string algo;  // "" chooses; "onebit" is the compressed collective
   bitrail_scale_t scale = BITRAIL_SCALE_SEGMENT;
   size_t block = 0;
+  std::string transport;  // as BITRAIL_TRANSPORT; "" leaves it
   std::string json_file;
   bool out_of_place_only = false;
   bool phases = false;  // of an allreduce: its halves alone, too

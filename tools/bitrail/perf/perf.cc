@@ -13,6 +13,7 @@
 
 #include "runtime/common/clock.h"
 #include "tools/bitrail/perf/case.h"
+#include "tools/bitrail/perf/link_perf.h"
 #include "tools/bitrail/perf/measure.h"
 #include "tools/bitrail/perf/options.h"
 #include "tools/bitrail/perf/report.h"
@@ -139,6 +140,8 @@ int sweep(bitrail_comm_t comm, const PerfOptions& options) {
 }  // namespace
 
 int perf_main(int argc, char** argv) {
+  const std::string what = argc > 1 ? argv[1] : "";
+  if (what == "bw" || what == "lat") return link_perf_main(argc, argv);
   PerfOptions options;
   int exit_code = 0;
   if (!parse_perf_options(argc, argv, &options, &exit_code)) return exit_code;
@@ -146,6 +149,7 @@ int perf_main(int argc, char** argv) {
     const std::string forced = options.collective + ":" + options.algo;
     setenv("BITRAIL_ALGO", forced.c_str(), 1);  // before any thread is there
   }
+  if (!options.transport.empty()) setenv("BITRAIL_TRANSPORT", options.transport.c_str(), 1);
   bitrail_comm_t comm = nullptr;
   const bitrail_status_t status = bitrail_comm_create(&comm, nullptr);
   if (status != BITRAIL_OK) return complain(-1, status, bitrail_last_error());
