@@ -5,6 +5,7 @@
 
 #include "plugin/log/log.h"
 #include "plugin/settings/interfaces.h"
+#include "runtime/api/ib_options.h"
 
 namespace bitrail::plugin {
 namespace {
@@ -44,9 +45,9 @@ constexpr std::array kKnobs = {
     Knob{"NCCL_IB_RETRY_CNT", "BITRAIL_IB_RETRY_COUNT", same},
     Knob{"NCCL_IB_SL", "BITRAIL_IB_SERVICE_LEVEL", unless_negative},
     Knob{"NCCL_IB_TC", "BITRAIL_IB_TRAFFIC_CLASS", unless_negative},
-    Knob{"NCCL_IB_PKEY", "BITRAIL_IB_PKEY_INDEX", same},
-    Knob{"NCCL_IB_QPS_PER_CONNECTION", "BITRAIL_IB_QPS_PER_CONNECTION", same},
-    Knob{"NCCL_IB_SPLIT_DATA_ON_QPS", "BITRAIL_IB_SPLIT_DATA", same},
+    Knob{"NCCL_IB_PKEY", "BITRAIL_IB_PKEY", same},
+    Knob{"NCCL_IB_QPS_PER_CONNECTION", "BITRAIL_IB_QPS", same},
+    Knob{"NCCL_IB_SPLIT_DATA_ON_QPS", "BITRAIL_IB_SPLIT", same},
     Knob{"NCCL_IB_ADAPTIVE_ROUTING", "BITRAIL_IB_ADAPTIVE_ROUTING", switched},
     Knob{"NCCL_IB_AR_THRESHOLD", "BITRAIL_IB_ADAPTIVE_THRESHOLD", unless_negative},
     Knob{"NCCL_IB_PCI_RELAXED_ORDERING", "BITRAIL_IB_RELAXED_ORDERING", relaxed},
@@ -93,16 +94,19 @@ Status load_settings(config::Settings* settings) {
                         &settings->interface);
 }
 
-Status transport_options(const config::Settings& settings, uint64_t comm_id, int traffic_class,
-                         transport::Options* options) {
+void transport_options(const config::Settings& settings, uint64_t comm_id, int traffic_class,
+                       transport::Options* options) {
   *options = {};
   // NCCL's ranks have no secret in common unless the user gives one; what keeps strangers out then
   // is the listener's 64-bit nonce, which travels in the handle only.
   options->identity.secret = settings.secret.empty() ? "no secret under NCCL" : settings.secret;
   options->identity.job_id = fmt::format("{}/nccl/{:016x}", settings.job_id, comm_id);
   options->bind_address = settings.interface;
-  (void)traffic_class;
-  return {};
+  options->ib = api::ib_options(settings);
+  // NCCL's communicator may ask for one; the user's variables win.
+  if (options->ib.traffic_class == 0 && traffic_class > 0) {
+    options->ib.traffic_class = traffic_class;
+  }
 }
 
 }  // namespace bitrail::plugin

@@ -23,7 +23,7 @@ Status load_settings(config::Settings* settings);
 
 // What to open a transport with. `comm_id` is the communicator's, 0 where NCCL does not tell it:
 // only peers of the same communicator and job are accepted.
-Status transport_options(const config::Settings& settings, uint64_t comm_id, int traffic_class,
-                         transport::Options* options);
+void transport_options(const config::Settings& settings, uint64_t comm_id, int traffic_class,
+                       transport::Options* options);
 
 }  // namespace bitrail::plugin

@@ -5,6 +5,9 @@
 #ifdef BITRAIL_HAS_UCX
 #include "runtime/transport/ucx/context.h"
 #endif
+#ifdef BITRAIL_HAS_VERBS
+#include "runtime/transport/verbs/device.h"
+#endif
 
 namespace bitrail::transport {
 
@@ -16,6 +19,14 @@ std::vector<Availability> available() {
   list.push_back({"ucx", false, "not built in (needs libucx-dev, meson option ucx)"});
 #endif
   return list;
+}
+
+std::vector<std::string> verbs_ports([[maybe_unused]] const Options& options) {
+#ifdef BITRAIL_HAS_VERBS
+  return verbs::describe_ports(options.ib);
+#else
+  return {"not built in (needs libibverbs-dev, meson option verbs)"};
+#endif
 }
 
 namespace {

@@ -29,6 +29,7 @@
 
 #include "runtime/common/clock.h"
 #include "runtime/common/status.h"
+#include "runtime/transport/verbs/options.h"
 
 namespace bitrail::transport {
 
@@ -171,6 +172,7 @@ struct Options {
   double link_us = 0;
   int ranks_per_node = 1;
   int world_size = 1;
+  verbs::IbOptions ib;
 };
 
 // `name` is "auto", "ucx" or "verbs". auto takes verbs where a usable port exists, ucx otherwise.
@@ -184,5 +186,7 @@ struct Availability {
   std::string detail;
 };
 std::vector<Availability> available();
+// One line for each port that verbs might use: what it is, or why it is of no use.
+std::vector<std::string> verbs_ports(const Options& options);
 
 }  // namespace bitrail::transport

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "runtime/transport/transport.h"
+#include "runtime/transport/verbs/gid.h"
 #include "runtime/transport/verbs/options.h"
 #include "runtime/transport/verbs/table.h"
 
@@ -19,7 +20,10 @@ class RegistrationCache;
 
 // One port of one device.
 struct Port {
+  Port();
   ~Port();
+  Port(const Port&) = delete;
+  Port& operator=(const Port&) = delete;
 
   std::string name;  // "mlx5_0:1"
   ibv_context* context = nullptr;
@@ -31,6 +35,7 @@ struct Port {
   ibv_gid gid{};
   bool roce = false;
   double speed_mbps = 0;
+  bool dmabuf = false;            // VerbsMemory::create_dmabuf() works
   bool adaptive_routing = false;  // data and immediate apart above the threshold
   DeviceProperties properties;
   std::unique_ptr<RegistrationCache> registrations;
@@ -45,6 +50,16 @@ struct Port {
 // and *why says so for each device ("mlx5_0:1 is down").
 Status open_ports(const IbOptions& options, std::vector<std::shared_ptr<Port>>* ports,
                   std::string* why);
+
+// What was wanted, within what device and port have.
+ibv_mtu clamp_mtu(const Port& port, ibv_mtu peer);
+uint8_t clamp_reads(const Port& port, int wanted);         // RDMA reads outstanding
+uint32_t clamp_depth(const Port& port, uint32_t wanted);   // work requests of one queue
+int clamp_completions(const Port& port, uint64_t wanted);  // of one completion queue
+
+// One line a port of this host for `bitrail info`, usable or not: "mlx5_0:1 active, 100 Gbit/s
+// RoCE, GID 3 10.0.0.1". Devices that cannot be opened have a line too.
+std::vector<std::string> describe_ports(const IbOptions& options);
 
 // Reads attributes and GID again (after events). Fails naming the port.
 Status refresh_port(const IbOptions& options, Port* port);

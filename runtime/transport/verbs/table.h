@@ -59,5 +59,7 @@ struct Table {
 // The table in use: the library's unless replaced. Before a context is opened, tests only.
 const Table& table();
 void replace_table(const Table* table);  // null: the library's again
+// Counts the replacements: what was done once for a table is to be done for the next.
+unsigned table_generation();
 
 }  // namespace bitrail::transport::verbs
