@@ -115,8 +115,10 @@ Status apply(const std::vector<Assignment>& assignments, Settings* settings,
   return {};
 }
 
-Status load(Settings* settings) {
-  std::vector<Assignment> assignments, unknown;
+Status load(Settings* settings) { return load({}, settings); }
+
+Status load(const std::vector<Assignment>& defaults, Settings* settings) {
+  std::vector<Assignment> assignments = defaults, unknown;
   BITRAIL_TRY(gather(&assignments));
   BITRAIL_TRY(apply(assignments, settings, &unknown));
   set_log_level(*settings);

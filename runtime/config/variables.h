@@ -119,4 +119,8 @@ Status assign(const Variable& variable, std::string_view value, const std::strin
 Status apply(const std::vector<Assignment>& assignments, Settings* settings,
              std::vector<Assignment>* unknown);
 
+// load() with further defaults, for programs that take theirs from somewhere else: they win over
+// the table's and yield to file and environment.
+Status load(const std::vector<Assignment>& defaults, Settings* settings);
+
 }  // namespace bitrail::config

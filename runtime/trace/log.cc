@@ -10,6 +10,7 @@ namespace {
 // Constant-initialized, so usable before and after main().
 constinit std::atomic<int> current_level{static_cast<int>(Level::warn)};
 constinit std::atomic<int> current_rank{-1};
+constinit std::atomic<Sink> current_sink{nullptr};
 
 const char* name(Level level) {
   switch (level) {
@@ -31,6 +32,7 @@ void set_level(Level level) {
   current_level.store(static_cast<int>(level), std::memory_order_relaxed);
 }
 void set_rank(int rank) { current_rank.store(rank, std::memory_order_relaxed); }
+void set_sink(Sink sink) { current_sink.store(sink, std::memory_order_release); }
 bool enabled(Level level) {
   return level != Level::none &&
          static_cast<int>(level) <= current_level.load(std::memory_order_relaxed);
@@ -38,6 +40,7 @@ bool enabled(Level level) {
 
 // One write() a line: lines of several ranks on one terminal do not mix.
 void write(Level level, const std::string& text) {
+  if (const Sink sink = current_sink.load(std::memory_order_acquire)) return sink(level, text);
   const int rank = current_rank.load(std::memory_order_relaxed);
   std::string line = rank < 0 ? fmt::format("bitrail {} ", name(level))
                               : fmt::format("bitrail[{}] {} ", rank, name(level));

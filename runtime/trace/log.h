@@ -12,6 +12,9 @@ enum class Level : int { none = 0, warn = 1, info = 2, trace = 3 };
 
 void set_level(Level level);
 void set_rank(int rank);
+// Lines go to `sink` instead of stderr; null: back to stderr.
+using Sink = void (*)(Level level, const std::string& text);
+void set_sink(Sink sink);
 bool enabled(Level level);
 void write(Level level, const std::string& text);
 
