@@ -14,6 +14,7 @@ transport::verbs::IbOptions ib_options(const config::Settings& settings) {
   ib.service_level = settings.ib_service_level;
   ib.traffic_class = settings.ib_traffic_class;
   ib.pkey_index = settings.ib_pkey;
+  ib.rails = settings.ib_rails;
   ib.qps_per_connection = settings.ib_qps;
   ib.split_data = settings.ib_split != 0;
   ib.adaptive_routing = settings.ib_adaptive_routing;

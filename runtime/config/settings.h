@@ -40,6 +40,7 @@ struct Settings {
   int64_t ib_service_level = 0;       // BITRAIL_IB_SERVICE_LEVEL
   int64_t ib_traffic_class = 0;       // BITRAIL_IB_TRAFFIC_CLASS
   int64_t ib_pkey = 0;                // BITRAIL_IB_PKEY
+  int64_t ib_rails = 0;               // BITRAIL_IB_RAILS
   int64_t ib_qps = 0;                 // BITRAIL_IB_QPS
   int64_t ib_split = 0;               // BITRAIL_IB_SPLIT
   std::string ib_adaptive_routing;    // BITRAIL_IB_ADAPTIVE_ROUTING
