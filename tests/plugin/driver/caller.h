@@ -4,6 +4,8 @@
 #include <stdexcept>
 #include <string>
 
+#include <fmt/core.h>
+
 #include "plugin/abi/types.h"
 #include "runtime/common/clock.h"
 
@@ -35,7 +37,7 @@ struct Caller {
     const nccl::Result result = call();
     if (now_ns() - begin > call_ns) throw Broken(std::string(name) + " blocks");
     if (result != nccl::kSuccess) {
-      throw Refused(std::string(name) + " gives code " + std::to_string(result));
+      throw Refused(fmt::format("{} gives code {}", name, static_cast<int>(result)));
     }
     if (deadline.passed()) throw Broken(std::string(name) + ": no end within the limit");
   }

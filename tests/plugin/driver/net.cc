@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <mutex>
 
+#include <fmt/core.h>
+
 #include "tests/plugin/driver/table_net.h"
 
 namespace bitrail::test {
@@ -58,7 +60,7 @@ File::~File() {
 
 std::unique_ptr<Net> File::net(int version) const {
   if (handle_ == nullptr) return nullptr;
-  const std::string symbol = "ncclNetPlugin_v" + std::to_string(version);
+  const std::string symbol = fmt::format("ncclNetPlugin_v{}", version);
   const void* table = dlsym(handle_, symbol.c_str());
   if (table == nullptr) {
     (void)fprintf(stderr, "%s\n", dlerror());

@@ -257,8 +257,7 @@ std::string run_processes(const std::string& file, int version, const RankOption
   for (int rank = 0; rank < options.ranks; rank++) {
     const Finished finished = ranks.wait(rank, Deadline::in_ms(options.limit_ms + 10'000));
     if (finished.in_time && finished.code == 0) continue;
-    text += "rank " + std::to_string(rank) + " ended with " + std::to_string(finished.code) + ": " +
-            finished.output;
+    text += fmt::format("rank {} ended with {}: {}", rank, finished.code, finished.output);
   }
   return text.empty() ? verdict(*board) : text + verdict(*board);
 }
