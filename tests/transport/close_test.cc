@@ -105,7 +105,7 @@ TEST_P(Close, LosesNothingThatWasAccepted) {
 TEST_P(Close, IdleRanksKeepOthersGoing) {
   constexpr int kRanks = 4;
   const size_t bytes = 600'000;
-  const World world;
+  [[maybe_unused]] const World world;
   std::vector<Side> sides(kRanks);
   struct Link {
     std::unique_ptr<transport::Context::Connecting> pending;

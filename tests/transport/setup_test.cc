@@ -53,7 +53,7 @@ Side open_listener(const transport::Options& options) {
 }
 
 TEST(Open, NamesWhatItKnows) {
-  const World world;
+  [[maybe_unused]] const World world;
   std::unique_ptr<Context> context;
   const Status status = transport::open("carrier-pigeon", options_for(kPlain, 0), &context);
   EXPECT_EQ(status.code(), BITRAIL_ERR_CONFIG);
@@ -68,7 +68,7 @@ TEST(Open, NamesWhatItKnows) {
 }
 
 TEST(Open, RefusesUnknownAddresses) {
-  const World world;
+  [[maybe_unused]] const World world;
   transport::Options options = options_for(kPlain, 0);
   options.bind_address = "no-such-interface";
   std::unique_ptr<Context> context;
@@ -78,7 +78,7 @@ TEST(Open, RefusesUnknownAddresses) {
 }
 
 TEST(Connect, GarbageHandlesAreRefused) {
-  const World world;
+  [[maybe_unused]] const World world;
   const auto context = open_context(options_for(kPlain, 0));
   Side other = open_listener(options_for(kPlain, 1));
   std::unique_ptr<transport::Sender> sender;
@@ -108,7 +108,7 @@ TEST(Connect, GarbageHandlesAreRefused) {
 }
 
 TEST(Connect, EachRefusedProofHasItsError) {
-  const World world;
+  [[maybe_unused]] const World world;
   Side listener = open_listener(options_for(kPlain, 1));
   struct {
     const char *secret, *job;
@@ -133,7 +133,7 @@ TEST(Connect, EachRefusedProofHasItsError) {
 }
 
 TEST(Connect, NobodyThereAndNobodyAnswering) {
-  const World world;
+  [[maybe_unused]] const World world;
   const auto context = open_context(options_for(kPlain, 0));
   std::unique_ptr<transport::Sender> sender;
   Handle gone;
@@ -153,7 +153,7 @@ TEST(Connect, NobodyThereAndNobodyAnswering) {
 }
 
 TEST(Connect, ToAnotherRankThanExpected) {
-  const World world;
+  [[maybe_unused]] const World world;
   Side listener = open_listener(options_for(kPlain, 1));
   const auto context = open_context(options_for(kPlain, 0));
   std::unique_ptr<transport::Sender> sender;
@@ -162,7 +162,7 @@ TEST(Connect, ToAnotherRankThanExpected) {
 }
 
 TEST(Accept, StrangersDoNotStopIt) {
-  const World world;
+  [[maybe_unused]] const World world;
   Side listener = open_listener(options_for(kPlain, 1));
   transport::ListenAddress address;
   ASSERT_TRUE(transport::decode_handle(listener.handle, kKind, &address).ok());
@@ -192,7 +192,7 @@ TEST(Accept, StrangersDoNotStopIt) {
 }
 
 TEST(Connect, ManyConnectionsBetweenTwoContexts) {
-  const World world;
+  [[maybe_unused]] const World world;
   Side listener = open_listener(options_for(kPlain, 1));
   const auto context = open_context(options_for(kPlain, 0));
   constexpr int kCount = 128;
@@ -231,7 +231,7 @@ TEST(Connect, ManyConnectionsBetweenTwoContexts) {
 }
 
 TEST(Connect, ToItself) {
-  const World world;
+  [[maybe_unused]] const World world;
   Side side = open_listener(options_for(kPlain, 0));
   std::unique_ptr<transport::Sender> sender;
   ASSERT_TRUE(connect_to(side.context.get(), side.handle, 0, 5000, &side, &sender).ok());
@@ -253,7 +253,7 @@ TEST(Connect, ToItself) {
 }
 
 TEST(Memory, IsRegisteredAndReleased) {
-  const World world;
+  [[maybe_unused]] const World world;
   const auto context = open_context(options_for(kPlain, 0));
   std::vector<uint8_t> data(1 << 20);
   std::unique_ptr<transport::Memory> first, second;

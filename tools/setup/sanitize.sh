@@ -11,7 +11,8 @@
 # Values of the C API's enums come from C, where any number fits: the API checks them itself.
 sanitize_options=(-Doptimization=1 -Db_lundef=false -Dtools=disabled
   '-Dcpp_args=-DHWY_DISABLED_TARGETS=(HWY_SSSE3|HWY_SSE4|HWY_AVX3_DL) -fno-omit-frame-pointer -fno-sanitize=enum')
-sanitize_skip=(--no-suite slow --no-suite tools --no-suite lab --no-suite external)
+sanitize_skip=(--no-suite slow --no-suite tools --no-suite lab --no-suite external
+  --no-suite faults --no-suite rdma)
 supp=$PWD/tests/sanitizers
 
 setup_build build-asan -Db_sanitize=address,undefined "${sanitize_options[@]}"
