@@ -75,6 +75,7 @@ Instance* create_instance(uint64_t comm_id, int traffic_class, nccl::ProfilerCal
 Instance* create_shared_instance(nccl::ProfilerCallback profiler) {
   if (Instance* known = shared_instance()) {
     find_devices();
+    if (profiler != nullptr) known->profiler = profiler;
     return known;
   }
   std::unique_ptr<Instance> made = make(0, nccl::kUndefined, profiler);

@@ -2,6 +2,7 @@
 // process's (older versions, which have no contexts).
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -31,7 +32,7 @@ struct Pending {
 struct Instance {
   uint64_t comm_id = 0;
   int traffic_class = nccl::kUndefined;
-  nccl::ProfilerCallback profiler = nullptr;
+  std::atomic<nccl::ProfilerCallback> profiler{nullptr};
   // Domains by the thread that sets connections up, which is a communicator's own, and only as long
   // as they are used. Otherwise one domain, until finalize().
   bool by_thread = false;
@@ -48,7 +49,8 @@ struct Instance {
 Instance* create_instance(uint64_t comm_id, int traffic_class, nccl::ProfilerCallback profiler);
 // Null for what is no living instance.
 Instance* find_instance(void* context);
-// The one of table versions without contexts; null before its init().
+// The one of table versions without contexts; null before its init(). Its profiler is the latest that
+// was given.
 Instance* shared_instance();
 Instance* create_shared_instance(nccl::ProfilerCallback profiler);
 // Closes all that is left. Unknown ones are ignored.

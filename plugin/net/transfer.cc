@@ -30,7 +30,8 @@ std::string misuse(const void* data, size_t bytes, int tag, const void* memory,
 
 // The profiler's event for a part of a request.
 void start_event(Request* request, void* parent, int operation, size_t bytes) {
-  const nccl::ProfilerCallback profiler = request->comm->domain->instance->profiler;
+  const nccl::ProfilerCallback profiler =
+      request->comm->domain->instance->profiler.load(std::memory_order_acquire);
   if (profiler == nullptr || parent == nullptr) return;
   nccl::ProfilerSocketEvent event{1, -1, operation, bytes};
   profiler(&request->event[request->events], nccl::kProfilerStart, parent, nccl::kProfilerSocketId,
@@ -39,7 +40,8 @@ void start_event(Request* request, void* parent, int operation, size_t bytes) {
 }
 
 void stop_events(Request* request) {
-  const nccl::ProfilerCallback profiler = request->comm->domain->instance->profiler;
+  const nccl::ProfilerCallback profiler =
+      request->comm->domain->instance->profiler.load(std::memory_order_acquire);
   for (int i = 0; i < request->events; i++) {
     profiler(&request->event[i], nccl::kProfilerStop, nullptr, 0, nullptr);
   }

@@ -21,10 +21,20 @@ namespace {
 class Lifecycle : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Versions, Lifecycle, all_versions(), version_name);
 
+// Only init() of a context reads the timeout anew.
+class ContextLifecycle : public Lifecycle {};
+INSTANTIATE_TEST_SUITE_P(Versions, ContextLifecycle, testing::Range(11, kNewest + 1), version_name);
+
+// The profiler came with version 10.
+class ProfilerLifecycle : public Lifecycle {};
+INSTANTIATE_TEST_SUITE_P(Versions, ProfilerLifecycle, testing::Range(10, kNewest + 1),
+                         version_name);
+
 size_t entries(const char* directory) {
   size_t count = 0;
   for (const auto& entry : std::filesystem::directory_iterator(directory)) {
-    count += entry.exists() ? 1 : 1;
+    (void)entry;
+    count++;
   }
   return count;
 }
@@ -95,10 +105,8 @@ TEST_P(Lifecycle, SeveralAcceptsOnOneListener) {
   }
 }
 
-TEST_P(Lifecycle, PeerNeverComes) {
+TEST_P(ContextLifecycle, PeerNeverComes) {
   const Patience patience("200");
-  // The settings of versions without contexts are read once a process.
-  if (GetParam() < 11) GTEST_SKIP() << "the timeout is read by the process's first init";
   const Session session(GetParam());
   const Deadline deadline = Deadline::in_ms(kPatienceMs);
   nccl::Result result = nccl::kSuccess;
@@ -114,9 +122,8 @@ TEST_P(Lifecycle, PeerNeverComes) {
 }
 
 // A port where somebody listens who never answers, and one where nobody does.
-TEST_P(Lifecycle, PeerIsMuteOrGone) {
+TEST_P(ContextLifecycle, PeerIsMuteOrGone) {
   const Patience patience("200");
-  if (GetParam() < 11) GTEST_SKIP() << "the timeout is read by the process's first init";
   Session session(GetParam());
   const int mute = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{};
@@ -181,8 +188,7 @@ TEST_P(Lifecycle, AcceptedMessagesArriveWithoutTheSender) {
   EXPECT_TRUE(matches(in.data(), in.size(), 5));
 }
 
-TEST_P(Lifecycle, ProfilerEventsStopAsOftenAsTheyStart) {
-  if (GetParam() < 10) GTEST_SKIP() << "the profiler came with version 10";
+TEST_P(ProfilerLifecycle, ProfilerEventsStopAsOftenAsTheyStart) {
   const std::unique_ptr<Net> net = plugin_file().net(GetParam());
   const Events before = profiler_events();
   RankOptions options;

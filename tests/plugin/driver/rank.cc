@@ -79,8 +79,9 @@ class Rank {
       connect_all();
       for (int i = 0; i < kMaxConnections; i++) prepare(i);
       std::thread progress([this] { progress_text_ = guarded([this] { progress_all(); }); });
-      register_meanwhile();
+      const std::string wrong = guarded([this] { register_meanwhile(); });
       progress.join();
+      if (!wrong.empty()) throw Broken(wrong);
       if (!progress_text_.empty()) throw Broken(progress_text_);
       if (options_.abort_rank >= 0) return;
       board_->done++;
