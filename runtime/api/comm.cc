@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "runtime/api/counters.h"
+#include "runtime/api/ib_options.h"
 #include "runtime/api/module.h"
 #include "runtime/api/result.h"
 #include "runtime/trace/log.h"
@@ -46,6 +47,7 @@ Status create(bitrail_comm* comm, const bitrail_comm_options_t* options) {
   transport_options.world_size = comm->world.size;
   transport_options.ranks_per_node = static_cast<int>(comm->settings.ranks_per_node);
   transport_options.bind_address = comm->settings.interface;
+  transport_options.ib = ib_options(comm->settings);
   std::unique_ptr<transport::Context> context;
   BITRAIL_TRY(transport::open(comm->settings.transport, transport_options, &context));
   return start(comm, std::move(context), deadline);

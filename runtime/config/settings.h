@@ -29,6 +29,23 @@ struct Settings {
   int64_t piece = 0;           // BITRAIL_PIECE elements per pipelined piece; 0 chosen by size
   std::string counters_file;   // BITRAIL_COUNTERS JSON at exit
   int64_t check_replicas = 0;  // BITRAIL_CHECK_REPLICAS steps between two checks; 0 never
+
+  std::string ib_hca;                 // BITRAIL_IB_HCA
+  int64_t ib_gid_index = -1;          // BITRAIL_IB_GID_INDEX
+  int64_t ib_roce_version = 0;        // BITRAIL_IB_ROCE_VERSION
+  std::string ib_address_family;      // BITRAIL_IB_ADDRESS_FAMILY
+  std::string ib_address_range;       // BITRAIL_IB_ADDRESS_RANGE
+  int64_t ib_timeout = 0;             // BITRAIL_IB_TIMEOUT
+  int64_t ib_retry_count = 0;         // BITRAIL_IB_RETRY_COUNT
+  int64_t ib_service_level = 0;       // BITRAIL_IB_SERVICE_LEVEL
+  int64_t ib_traffic_class = 0;       // BITRAIL_IB_TRAFFIC_CLASS
+  int64_t ib_pkey = 0;                // BITRAIL_IB_PKEY
+  int64_t ib_qps = 0;                 // BITRAIL_IB_QPS
+  int64_t ib_split = 0;               // BITRAIL_IB_SPLIT
+  std::string ib_adaptive_routing;    // BITRAIL_IB_ADAPTIVE_ROUTING
+  int64_t ib_adaptive_threshold = 0;  // BITRAIL_IB_ADAPTIVE_THRESHOLD
+  std::string ib_relaxed_ordering;    // BITRAIL_IB_RELAXED_ORDERING
+  int64_t ib_registration_cache = 0;  // BITRAIL_IB_REGISTRATION_CACHE
 };
 
 // Where a value came from, for `bitrail info`.

@@ -8,6 +8,7 @@
 #endif
 #ifdef BITRAIL_HAS_VERBS
 #include "runtime/transport/verbs/context.h"
+#include "runtime/transport/verbs/device.h"
 #endif
 
 namespace bitrail::transport {
@@ -25,6 +26,14 @@ std::vector<Availability> available() {
   list.push_back({"verbs", false, "not built in (needs libibverbs-dev, meson option verbs)"});
 #endif
   return list;
+}
+
+std::vector<std::string> verbs_ports([[maybe_unused]] const Options& options) {
+#ifdef BITRAIL_HAS_VERBS
+  return verbs::describe_ports(options.ib);
+#else
+  return {"not built in (needs libibverbs-dev, meson option verbs)"};
+#endif
 }
 
 namespace {

@@ -186,5 +186,7 @@ struct Availability {
   std::string detail;
 };
 std::vector<Availability> available();
+// One line for each port that verbs might use: what it is, or why it is of no use.
+std::vector<std::string> verbs_ports(const Options& options);
 
 }  // namespace bitrail::transport

@@ -105,6 +105,7 @@ TEST_P(Close, LosesNothingThatWasAccepted) {
 TEST_P(Close, IdleRanksKeepOthersGoing) {
   constexpr int kRanks = 4;
   const size_t bytes = 600'000;
+  const World world;
   std::vector<Side> sides(kRanks);
   struct Link {
     std::unique_ptr<transport::Context::Connecting> pending;
@@ -116,7 +117,7 @@ TEST_P(Close, IdleRanksKeepOthersGoing) {
     const TlsChoice choice(GetParam().ucx_tls);
     transport::Options options = options_for(GetParam(), rank);
     options.world_size = kRanks;
-    ASSERT_TRUE(transport::open("ucx", options, &sides[rank].context).ok());
+    ASSERT_TRUE(transport::open(kTransport, options, &sides[rank].context).ok());
     ASSERT_TRUE(sides[rank].context->listen(0, &sides[rank].handle, &sides[rank].listener).ok());
     links[rank].resize(kRanks);
   }

@@ -1,4 +1,6 @@
 // Contexts in one process, connected in both directions and progressed by the test's thread.
+//
+// With TEST_OVER_VERBS the same suites run over transport verbs on the fake of libibverbs.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -12,7 +14,11 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/transport/handle.h"
 #include "runtime/transport/transport.h"
+#ifdef TEST_OVER_VERBS
+#include "tests/support/fake_verbs.h"
+#endif
 
 namespace bitrail::test {
 
@@ -21,7 +27,50 @@ struct Way {
   const char* name;
   const char* ucx_tls;
   double mbps, us;
+  transport::verbs::IbOptions ib = {};
+  uint64_t reordering = 0;  // seed; 0: in order
 };
+
+#ifdef TEST_OVER_VERBS
+constexpr char kTransport[] = "verbs", kOtherTransport[] = "ucx";
+constexpr transport::Kind kOtherKind = transport::Kind::ucx, kKind = transport::Kind::verbs;
+
+inline std::vector<Way> ways() {
+  transport::verbs::IbOptions one, turns, split;
+  one.hca = "=mlx5_0";
+  turns.hca = "=mlx5_0";
+  turns.qps_per_connection = 3;
+  split.qps_per_connection = 2;
+  split.split_data = true;
+  split.adaptive_routing = "on";
+  return {{"verbs", "", 0, 0, one},
+          {"verbs_turns", "", 0, 0, turns, 7},
+          {"verbs_split_over_ports", "", 0, 0, split, 11},
+          {"verbs_emulated", "", 20'000, 20, one}};
+}
+
+// Three devices of different speeds; checks at the end that nothing is left.
+class World {
+ public:
+  World() {
+    for (int i = 0; i < 3; i++) {
+      FakeDevice device;
+      device.name = "mlx5_" + std::to_string(i);
+      device.ports[0].speed = i == 1 ? 64 : 32;
+      fake_.add_device(device);
+    }
+  }
+  ~World() { EXPECT_TRUE(fake_.counters().clean()); }
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
+  FakeVerbs& fake() { return fake_; }
+
+ private:
+  FakeVerbs fake_;
+};
+#else
+constexpr char kTransport[] = "ucx", kOtherTransport[] = "verbs";
+constexpr transport::Kind kOtherKind = transport::Kind::verbs, kKind = transport::Kind::ucx;
 
 inline std::vector<Way> ways() {
   return {{"ucx", "", 0, 0},
@@ -29,6 +78,9 @@ inline std::vector<Way> ways() {
           {"ucx_tcp", "tcp,self", 0, 0},
           {"ucx_emulated", "", 20'000, 20}};
 }
+
+class World {};
+#endif
 
 inline std::string way_name(const testing::TestParamInfo<Way>& way) { return way.param.name; }
 
@@ -40,6 +92,7 @@ inline transport::Options options_for(const Way& way, int rank) {
   options.link_us = way.us;
   options.ranks_per_node = 1;
   options.world_size = 2;
+  options.ib = way.ib;
   return options;
 }
 
@@ -72,10 +125,13 @@ struct Side {
 
 struct Pair {
   explicit Pair(const Way& way) {
+#ifdef TEST_OVER_VERBS
+    if (way.reordering != 0) world.fake().set_reordering(way.reordering);
+#endif
     const TlsChoice choice(way.ucx_tls);
     for (int rank = 0; rank < 2; rank++) {
       Side& side = sides[rank];
-      const Status opened = transport::open("ucx", options_for(way, rank), &side.context);
+      const Status opened = transport::open(kTransport, options_for(way, rank), &side.context);
       EXPECT_TRUE(opened.ok()) << opened.text();
       if (!opened.ok()) return;
       const Status listening = side.context->listen(0, &side.handle, &side.listener);
@@ -131,6 +187,7 @@ struct Pair {
     return true;
   }
 
+  World world;
   Side sides[2];
 };
 

@@ -19,11 +19,11 @@ using transport::Context;
 using transport::Handle;
 using transport::Request;
 
-const Way kUcx = {"ucx", "", 0, 0};
+const Way kPlain = ways()[0];
 
 std::unique_ptr<Context> open_context(const transport::Options& options) {
   std::unique_ptr<Context> context;
-  const Status status = transport::open("ucx", options, &context);
+  const Status status = transport::open(kTransport, options, &context);
   EXPECT_TRUE(status.ok()) << status.text();
   return context;
 }
@@ -53,12 +53,13 @@ Side open_listener(const transport::Options& options) {
 }
 
 TEST(Open, NamesWhatItKnows) {
+  const World world;
   std::unique_ptr<Context> context;
-  const Status status = transport::open("carrier-pigeon", options_for(kUcx, 0), &context);
+  const Status status = transport::open("carrier-pigeon", options_for(kPlain, 0), &context);
   EXPECT_EQ(status.code(), BITRAIL_ERR_CONFIG);
   EXPECT_NE(status.text().find("ucx"), std::string::npos) << status.text();
   EXPECT_EQ(context, nullptr);
-  ASSERT_TRUE(transport::open("auto", options_for(kUcx, 0), &context).ok());
+  ASSERT_TRUE(transport::open("auto", options_for(kPlain, 0), &context).ok());
   EXPECT_GE(context->devices(), 1);
   EXPECT_GE(context->device(0).max_message_bytes, size_t{1} << 30);
   bool found = false;
@@ -67,17 +68,19 @@ TEST(Open, NamesWhatItKnows) {
 }
 
 TEST(Open, RefusesUnknownAddresses) {
-  transport::Options options = options_for(kUcx, 0);
+  const World world;
+  transport::Options options = options_for(kPlain, 0);
   options.bind_address = "no-such-interface";
   std::unique_ptr<Context> context;
-  const Status status = transport::open("ucx", options, &context);
+  const Status status = transport::open(kTransport, options, &context);
   EXPECT_EQ(status.code(), BITRAIL_ERR_CONFIG);
   EXPECT_NE(status.text().find("BITRAIL_INTERFACE"), std::string::npos) << status.text();
 }
 
 TEST(Connect, GarbageHandlesAreRefused) {
-  const auto context = open_context(options_for(kUcx, 0));
-  Side other = open_listener(options_for(kUcx, 1));
+  const World world;
+  const auto context = open_context(options_for(kPlain, 0));
+  Side other = open_listener(options_for(kPlain, 1));
   std::unique_ptr<transport::Sender> sender;
   Handle zero, noise;
   memcpy(noise.bytes.data(), pattern(128, 5).data(), 128);
@@ -86,15 +89,15 @@ TEST(Connect, GarbageHandlesAreRefused) {
     EXPECT_EQ(status.code(), BITRAIL_ERR_PROTOCOL) << status.text();
   }
   // Byte 4 is the version, byte 6 the transport.
-  Handle version = other.handle, verbs = other.handle;
+  Handle version = other.handle, elsewhere = other.handle;
   version.bytes[4]++;
-  verbs.bytes[6] = static_cast<uint8_t>(transport::Kind::verbs);
+  elsewhere.bytes[6] = static_cast<uint8_t>(kOtherKind);
   const Status wrong_version = connect_to(context.get(), version, 1, 1000, nullptr, &sender);
   EXPECT_EQ(wrong_version.code(), BITRAIL_ERR_PROTOCOL);
   EXPECT_NE(wrong_version.text().find("version"), std::string::npos) << wrong_version.text();
-  const Status wrong_kind = connect_to(context.get(), verbs, 1, 1000, nullptr, &sender);
+  const Status wrong_kind = connect_to(context.get(), elsewhere, 1, 1000, nullptr, &sender);
   EXPECT_EQ(wrong_kind.code(), BITRAIL_ERR_PROTOCOL);
-  EXPECT_NE(wrong_kind.text().find("verbs"), std::string::npos) << wrong_kind.text();
+  EXPECT_NE(wrong_kind.text().find(kOtherTransport), std::string::npos) << wrong_kind.text();
   // The nonce follows: a handle of an earlier listener on the same port.
   Handle stale = other.handle;
   stale.bytes[8] ^= 1;
@@ -105,7 +108,8 @@ TEST(Connect, GarbageHandlesAreRefused) {
 }
 
 TEST(Connect, EachRefusedProofHasItsError) {
-  Side listener = open_listener(options_for(kUcx, 1));
+  const World world;
+  Side listener = open_listener(options_for(kPlain, 1));
   struct {
     const char *secret, *job;
     bitrail_status_t expected;
@@ -113,7 +117,7 @@ TEST(Connect, EachRefusedProofHasItsError) {
                {"", nullptr, BITRAIL_ERR_SECRET_MISSING},
                {nullptr, "another job", BITRAIL_ERR_JOB_ID}};
   for (const auto& c : cases) {
-    transport::Options options = options_for(kUcx, 0);
+    transport::Options options = options_for(kPlain, 0);
     if (c.secret != nullptr) options.identity.secret = c.secret;
     if (c.job != nullptr) options.identity.job_id = c.job;
     const auto context = open_context(options);
@@ -123,17 +127,18 @@ TEST(Connect, EachRefusedProofHasItsError) {
     EXPECT_EQ(listener.receiver, nullptr);
   }
   // And the listener still serves those who know.
-  const auto context = open_context(options_for(kUcx, 0));
+  const auto context = open_context(options_for(kPlain, 0));
   std::unique_ptr<transport::Sender> sender;
   EXPECT_TRUE(connect_to(context.get(), listener.handle, 1, 5000, &listener, &sender).ok());
 }
 
 TEST(Connect, NobodyThereAndNobodyAnswering) {
-  const auto context = open_context(options_for(kUcx, 0));
+  const World world;
+  const auto context = open_context(options_for(kPlain, 0));
   std::unique_ptr<transport::Sender> sender;
   Handle gone;
   {
-    Side listener = open_listener(options_for(kUcx, 1));
+    Side listener = open_listener(options_for(kPlain, 1));
     gone = listener.handle;
   }
   const Status refused = connect_to(context.get(), gone, 1, 5000, nullptr, &sender);
@@ -141,24 +146,26 @@ TEST(Connect, NobodyThereAndNobodyAnswering) {
   EXPECT_NE(refused.text().find("rank 1"), std::string::npos) << refused.text();
   EXPECT_NE(refused.text().find("127.0.0.1"), std::string::npos) << refused.text();
   // A listener whose process does not look after it.
-  Side asleep = open_listener(options_for(kUcx, 1));
+  Side asleep = open_listener(options_for(kPlain, 1));
   const Status late = connect_to(context.get(), asleep.handle, 1, 200, nullptr, &sender);
   EXPECT_EQ(late.code(), BITRAIL_ERR_TIMEOUT) << late.text();
   EXPECT_NE(late.text().find("BITRAIL_TIMEOUT_MS"), std::string::npos) << late.text();
 }
 
 TEST(Connect, ToAnotherRankThanExpected) {
-  Side listener = open_listener(options_for(kUcx, 1));
-  const auto context = open_context(options_for(kUcx, 0));
+  const World world;
+  Side listener = open_listener(options_for(kPlain, 1));
+  const auto context = open_context(options_for(kPlain, 0));
   std::unique_ptr<transport::Sender> sender;
   const Status status = connect_to(context.get(), listener.handle, 5, 5000, &listener, &sender);
   EXPECT_EQ(status.code(), BITRAIL_ERR_PROTOCOL) << status.text();
 }
 
 TEST(Accept, StrangersDoNotStopIt) {
-  Side listener = open_listener(options_for(kUcx, 1));
+  const World world;
+  Side listener = open_listener(options_for(kPlain, 1));
   transport::ListenAddress address;
-  ASSERT_TRUE(transport::decode_handle(listener.handle, transport::Kind::ucx, &address).ok());
+  ASSERT_TRUE(transport::decode_handle(listener.handle, kKind, &address).ok());
   const std::vector<uint8_t> noise = pattern(5000, 11);
   std::vector<int> strangers;
   for (int i = 0; i < 30; i++) {
@@ -175,7 +182,7 @@ TEST(Accept, StrangersDoNotStopIt) {
       strangers.push_back(fd);  // stays and says no more
     }
   }
-  const auto context = open_context(options_for(kUcx, 0));
+  const auto context = open_context(options_for(kPlain, 0));
   std::unique_ptr<transport::Sender> sender;
   const Status status = connect_to(context.get(), listener.handle, 1, 20'000, &listener, &sender);
   EXPECT_TRUE(status.ok()) << status.text();
@@ -185,8 +192,9 @@ TEST(Accept, StrangersDoNotStopIt) {
 }
 
 TEST(Connect, ManyConnectionsBetweenTwoContexts) {
-  Side listener = open_listener(options_for(kUcx, 1));
-  const auto context = open_context(options_for(kUcx, 0));
+  const World world;
+  Side listener = open_listener(options_for(kPlain, 1));
+  const auto context = open_context(options_for(kPlain, 0));
   constexpr int kCount = 128;
   std::vector<std::unique_ptr<Context::Connecting>> pending(kCount);
   std::vector<std::unique_ptr<transport::Sender>> senders(kCount);
@@ -223,7 +231,8 @@ TEST(Connect, ManyConnectionsBetweenTwoContexts) {
 }
 
 TEST(Connect, ToItself) {
-  Side side = open_listener(options_for(kUcx, 0));
+  const World world;
+  Side side = open_listener(options_for(kPlain, 0));
   std::unique_ptr<transport::Sender> sender;
   ASSERT_TRUE(connect_to(side.context.get(), side.handle, 0, 5000, &side, &sender).ok());
   const Deadline deadline = Deadline::in_ms(kPatienceMs);
@@ -244,7 +253,8 @@ TEST(Connect, ToItself) {
 }
 
 TEST(Memory, IsRegisteredAndReleased) {
-  const auto context = open_context(options_for(kUcx, 0));
+  const World world;
+  const auto context = open_context(options_for(kPlain, 0));
   std::vector<uint8_t> data(1 << 20);
   std::unique_ptr<transport::Memory> first, second;
   ASSERT_TRUE(context->register_memory(data.data(), data.size(), transport::kHost, &first).ok());

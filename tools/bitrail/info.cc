@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/api/ib_options.h"
 #include "runtime/bootstrap/bootstrap.h"
 #include "runtime/config/variables.h"
 #include "runtime/transport/transport.h"
@@ -59,6 +60,8 @@ void show_transports(const config::Settings& settings) {
                                  entry.detail.empty() ? "" : ": ", entry.detail));
   transport::Options options;
   options.bind_address = settings.interface;
+  options.ib = api::ib_options(settings);
+  for (const std::string& port : transport::verbs_ports(options)) line("  verbs port", port);
   std::unique_ptr<transport::Context> context;
   const Status status = transport::open(settings.transport, options, &context);
   if (!status.ok()) {

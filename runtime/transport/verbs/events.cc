@@ -38,14 +38,12 @@ bool apply(const ibv_async_event& event, Port* port) {
   switch (event.event_type) {
     case IBV_EVENT_PORT_ERR:
       if (!mine) return false;
-      port->down = true;
-      log::warn("{} is down", port->name);
+      if (!port->down.exchange(true)) log::warn("{} is down", port->name);
       return true;
     case IBV_EVENT_PORT_ACTIVE:
       if (!mine) return false;
       port->gid_changed = true;  // it may come back with another address
-      port->down = false;
-      log::info("{} is active again", port->name);
+      if (port->down.exchange(false)) log::info("{} is active again", port->name);
       return true;
     case IBV_EVENT_GID_CHANGE:
     case IBV_EVENT_LID_CHANGE:
@@ -70,10 +68,12 @@ bool apply(const ibv_async_event& event, Port* port) {
   }
 }
 
-// Takes all events of the port; whether one mattered.
+constexpr int kMostEvents = 64;  // of one port before others have their turn
+
+// Takes events of the port; whether one mattered.
 bool take_events(Port* port) {
   bool changed = false;
-  while (!port->removed) {
+  for (int i = 0; i < kMostEvents && !port->removed; i++) {
     ibv_async_event event{};
     if (table().get_async_event(port->context, &event) == 0) {
       changed |= apply(event, port);

@@ -349,6 +349,7 @@ bool Worker::drain(Done done) {
 }
 
 void Worker::close_link(Link* link) {
+  poll_queues();  // a hello, say, without which there is nobody to say goodbye to
   drain([link] { return link->ended() || link->outstanding() == 0; });
   if (link->ended()) return;
   link->say_goodbye();
@@ -358,6 +359,7 @@ void Worker::close_link(Link* link) {
 void Worker::close() {
   if (closed_) return;
   holding_++;
+  poll_queues();
   drain([this] {
     return std::all_of(links.begin(), links.end(),
                        [](const Link* link) { return link->ended() || link->outstanding() == 0; });
