@@ -219,9 +219,8 @@ TEST_P(Conformance, EveryPairOfDevices) {
 TEST_P(Conformance, FourThreadsEachWithItsContexts) {
   constexpr int kThreads = 4;
   const uint64_t first = seed();
-  const World world;
   std::vector<std::unique_ptr<Pair>> pairs;
-  for (int i = 0; i < kThreads; i++) pairs.push_back(std::make_unique<Pair>(GetParam(), nullptr));
+  for (int i = 0; i < kThreads; i++) pairs.push_back(std::make_unique<Pair>(GetParam()));
   if (HasFatalFailure()) return;
   std::atomic<int> good{0};
   spawn(kThreads, [&](int thread) {
