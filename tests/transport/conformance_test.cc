@@ -66,7 +66,8 @@ class Plan {
     // Groups of neighbours in an order of their own: what matches is decided within each tag only.
     for (int i = 0; i < count;) {
       const int group =
-          1 + static_cast<int>(random_() % (random_() % 3 == 0 ? transport::kMaxGroupedReceives : 1));
+          1 +
+          static_cast<int>(random_() % (random_() % 3 == 0 ? transport::kMaxGroupedReceives : 1));
       groups_.push_back({i, std::min(group, count - i)});
       i += groups_.back().second;
     }
