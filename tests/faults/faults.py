@@ -69,9 +69,9 @@ def link_back():
     with hosts() as peers:
         job(peers, seconds=6, timeout_ms=20_000)
         peers.wait_running()
-        peers.link(2, "down")
+        peers.silence(2, True)
         time.sleep(2)
-        peers.link(2, "up")
+        peers.silence(2, False)
         all_right(peers.finish(25 + SLACK_S))
 
 

@@ -118,6 +118,9 @@ class LabHosts(Hosts):
     def link(self, rank, state):
         do("ip", "-n", f"{self.lab.name}-switch", "link", "set", f"port{rank % self.count}", state)
 
+    def silence(self, rank, silent):
+        self.link(rank, "down" if silent else "up")
+
     def spoil(self, *netem):
         for host in range(self.count):
             do("tc", "-n", self.lab.namespace(host), "qdisc", "add", "dev", "eth0", "root", "netem", *netem)
@@ -162,6 +165,12 @@ class Devices(Hosts):
     def link(self, rank, state):
         do("ip", "link", "set", f"p{rank % self.count}", state)
 
+    def silence(self, rank, silent):
+        """Loses everything on the way; the port does not go down, which would end its connections."""
+        for device in (f"d{rank}", f"p{rank}"):
+            do("tc", "qdisc", *(("add", "dev", device, "root", "netem", "loss", "100%") if silent else
+                                ("delete", "dev", device, "root")))
+
     def spoil(self, *netem):
         for device in range(self.count):
             do("tc", "qdisc", "add", "dev", f"d{device}", "root", "netem", *netem)
@@ -176,6 +185,6 @@ class Devices(Hosts):
 
     def close(self):
         for device in range(self.count):
-            subprocess.run(["tc", "qdisc", "delete", "dev", f"d{device}", "root"], check=False,
-                           stderr=subprocess.DEVNULL)
+            for end in (f"d{device}", f"p{device}"):
+                subprocess.run(["tc", "qdisc", "delete", "dev", end, "root"], check=False, stderr=subprocess.DEVNULL)
             do("ip", "link", "set", f"p{device}", "up")

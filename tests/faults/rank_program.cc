@@ -3,8 +3,9 @@
 //   rank_program never BYTES SECONDS         rank 1 receives nothing of what the others send
 //   rank_program freed BYTES SECONDS         rank 1 unmaps what it is sending
 // Prints "running" once the first round was right, then how it ends: "right N rounds" (exit code 0)
-// or "status S: TEXT" (exit code 3: and nothing wrote into the buffers for a while after). Exit code
-// 4: wrong data, buffers that changed, descriptors or threads left behind; the text says which.
+// or "status S: TEXT" (exit code 3: and nothing wrote into the buffers for a while after). Exit
+// code 4: wrong data, buffers that changed, descriptors or threads left behind; the text says
+// which.
 #include <sys/mman.h>
 
 #include <bitrail/bitrail.hpp>
@@ -31,14 +32,14 @@ struct Outcome {
 
 long entries(const char* folder) {
   long count = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) count += !entry.path().empty();
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    count += !entry.path().empty();
   return count;
 }
 
 int64_t value(int64_t rank, int64_t round, size_t i) {
-  return static_cast<int64_t>((static_cast<uint64_t>(rank * 7919 + round * 104729) + i) *
-                              0x9e3779b97f4a7c15U >>
-                              24);
+  return static_cast<int64_t>(
+      (static_cast<uint64_t>(rank * 7919 + round * 104729) + i) * 0x9e3779b97f4a7c15U >> 24);
 }
 
 bool failed(bitrail_status_t status, Outcome* outcome) {
@@ -87,8 +88,9 @@ void collectives(const bitrail::Communicator& comm, size_t bytes, double seconds
     }
     go_on = comm.rank() == 0 && std::chrono::steady_clock::now() < end ? 1 : 0;
     // Everybody waits for everybody, so that the one who stands still is the one who is named.
-    if (failed(bitrail_allreduce(comm.get(), &go_on, &go_on, 1, BITRAIL_INT64, BITRAIL_MAX, nullptr),
-               outcome))
+    if (failed(
+            bitrail_allreduce(comm.get(), &go_on, &go_on, 1, BITRAIL_INT64, BITRAIL_MAX, nullptr),
+            outcome))
       return;
   }
 }
@@ -110,13 +112,14 @@ void never(const bitrail::Communicator& comm, size_t bytes, double seconds, Word
 // Rank 1 sends from memory that it takes away. It may die of it; the others may not.
 void freed(const bitrail::Communicator& comm, size_t bytes, Words* recv, Outcome* outcome) {
   if (comm.rank() == 1) {
-    void* memory =
-        mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
     if (memory == MAP_FAILED) std::abort();
     std::vector<bitrail_request_t> requests(static_cast<size_t>(comm.world_size()));
     for (int rank = 0; rank < comm.world_size(); rank++) {
       if (rank == 1) continue;
-      if (failed(bitrail_send(comm.get(), memory, bytes, rank, 0, &requests[static_cast<size_t>(rank)]),
+      if (failed(bitrail_send(comm.get(), memory, bytes, rank, 0,
+                              &requests[static_cast<size_t>(rank)]),
                  outcome))
         return;
     }
@@ -129,7 +132,8 @@ void freed(const bitrail::Communicator& comm, size_t bytes, Words* recv, Outcome
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
   recv->assign(bytes / sizeof(int64_t), -1);
   bitrail_request_t request = nullptr;
-  if (failed(bitrail_recv(comm.get(), recv->data(), bytes, 1, 0, nullptr, &request), outcome)) return;
+  if (failed(bitrail_recv(comm.get(), recv->data(), bytes, 1, 0, nullptr, &request), outcome))
+    return;
   if (failed(bitrail_wait(&request), outcome)) return;
   for (const int64_t word : *recv) outcome->wrong |= word != 0;
 }

@@ -1,8 +1,13 @@
 // A job of ranks as threads over the in-process transport: each gets a communicator of its own.
+// TEST_TRANSPORT=ucx or verbs in the environment: over that one.
 #pragma once
 
+#include <unistd.h>
+
+#include <cstdlib>
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "runtime/api/comm.h"
@@ -26,7 +31,7 @@ class World {
       comm.world.launcher = "test";
       comm.timeout_ms = timeout_ms_;
       if (size_ > 1) comm.bootstrap = party.bootstrap(rank);
-      const Status status = api::start(&comm, wire.context(rank), Deadline::in_ms(timeout_ms_));
+      const Status status = api::start(&comm, context(rank), Deadline::in_ms(timeout_ms_));
       if (!status.ok()) {
         std::fprintf(stderr, "rank %d: %s\n", rank, status.text().c_str());
         std::abort();
@@ -39,6 +44,21 @@ class World {
   Party party;
 
  private:
+  std::unique_ptr<transport::Context> context(int rank) {
+    const char* name = getenv("TEST_TRANSPORT");
+    if (name == nullptr) return wire.context(rank);
+    transport::Options options;
+    options.identity = {"a secret", "job " + std::to_string(getpid()), rank};
+    options.world_size = size_;
+    std::unique_ptr<transport::Context> context;
+    const Status status = transport::open(name, options, &context);
+    if (!status.ok()) {
+      std::fprintf(stderr, "rank %d: %s\n", rank, status.text().c_str());
+      std::abort();
+    }
+    return context;
+  }
+
   int size_;
   config::Settings settings_;
   int64_t timeout_ms_;

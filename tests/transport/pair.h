@@ -1,6 +1,7 @@
 // Contexts in one process, connected in both directions and progressed by the test's thread.
 //
-// With TEST_OVER_VERBS the same suites run over transport verbs on the fake of libibverbs.
+// With TEST_OVER_VERBS the same suites run over transport verbs on the fake of libibverbs, with
+// TEST_OVER_DEVICES on real (soft RoCE) devices: rxe0, rxe1, rxe2 in tests/lab/rdma-vm.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -68,6 +69,27 @@ class World {
  private:
   FakeVerbs fake_;
 };
+#elif defined(TEST_OVER_DEVICES)
+constexpr char kTransport[] = "verbs", kOtherTransport[] = "ucx";
+constexpr transport::Kind kOtherKind = transport::Kind::ucx, kKind = transport::Kind::verbs;
+
+inline std::vector<Way> ways() {
+  transport::verbs::IbOptions one, turns, split;
+  one.hca = "=rxe0";
+  turns.hca = "=rxe0,rxe1";
+  turns.qps_per_connection = 3;
+  split.qps_per_connection = 2;
+  split.split_data = true;
+  split.adaptive_routing = "on";
+  return {{"verbs", "", 0, 0, one},
+          {"verbs_turns", "", 0, 0, turns},
+          {"verbs_split_over_ports", "", 0, 0, split}};
+}
+
+class World {
+ public:
+  World() {}  // NOLINT(modernize-use-equals-default): or it counts as unused
+};
 #else
 constexpr char kTransport[] = "ucx", kOtherTransport[] = "verbs";
 constexpr transport::Kind kOtherKind = transport::Kind::verbs, kKind = transport::Kind::ucx;
@@ -76,10 +98,14 @@ inline std::vector<Way> ways() {
   return {{"ucx", "", 0, 0},
           {"ucx_without_cma", "^cma", 0, 0},
           {"ucx_tcp", "tcp,self", 0, 0},
+          {"ucx_shm", "posix,sysv,self", 0, 0},
           {"ucx_emulated", "", 20'000, 20}};
 }
 
-class World {};
+class World {
+ public:
+  World() {}  // NOLINT(modernize-use-equals-default): or it counts as unused
+};
 #endif
 
 inline std::string way_name(const testing::TestParamInfo<Way>& way) { return way.param.name; }
@@ -121,6 +147,7 @@ struct Side {
   std::unique_ptr<transport::Sender> sender;
   transport::Handle handle;
   transport::Peer peer;  // as accept() told
+  int device = 0;        // that its sender uses
 };
 
 struct Pair {
@@ -161,8 +188,8 @@ struct Pair {
       for (int i = 0; i < 2; i++) {
         Side& side = sides[i];
         if (side.sender == nullptr) {
-          const Status status = side.context->connect(0, sides[1 - i].handle, {1 - i}, deadline,
-                                                      &pending[i], &side.sender);
+          const Status status = side.context->connect(side.device, sides[1 - i].handle, {1 - i},
+                                                      deadline, &pending[i], &side.sender);
           ASSERT_TRUE(status.ok()) << status.text();
         }
         if (side.receiver == nullptr) {

@@ -32,8 +32,8 @@ Status Link::open(const std::string& transport, std::unique_ptr<Link>* link) {
   options.link_us = settings.link_us;
   options.ranks_per_node = static_cast<int>(settings.ranks_per_node);
   options.world_size = world.size;
-  Status status = transport::open(transport.empty() ? settings.transport : transport, options,
-                                  &made->context_);
+  Status status =
+      transport::open(transport.empty() ? settings.transport : transport, options, &made->context_);
   if (status.ok()) {
     made->name_ = made->context_->name();
     status = made->connect(deadline);

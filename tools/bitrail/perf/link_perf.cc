@@ -108,8 +108,7 @@ int link_perf_main(int argc, char** argv) {
   std::unique_ptr<Link> link;
   const Status status = Link::open(options.transport, &link);
   if (!status.ok())
-    return complain(
-        fmt::format("{}: {}", bitrail_status_string(status.code()), status.text()));
+    return complain(fmt::format("{}: {}", bitrail_status_string(status.code()), status.text()));
   return sweep(link.get(), options);
 }
 
