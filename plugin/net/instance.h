@@ -49,8 +49,8 @@ struct Instance {
 Instance* create_instance(uint64_t comm_id, int traffic_class, nccl::ProfilerCallback profiler);
 // Null for what is no living instance.
 Instance* find_instance(void* context);
-// The one of table versions without contexts; null before its init(). Its profiler is the latest that
-// was given.
+// The one of table versions without contexts; null before its init(). Its profiler is the latest
+// that was given.
 Instance* shared_instance();
 Instance* create_shared_instance(nccl::ProfilerCallback profiler);
 // Closes all that is left. Unknown ones are ignored.

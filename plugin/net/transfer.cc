@@ -51,7 +51,7 @@ void stop_events(Request* request) {
 void give_back(Request* request) { request->state.store(State::unused, std::memory_order_release); }
 
 // After the transport's call. A peer that is gone is told by test(), whatever was being posted.
-nccl::Result posted(const char* call, Status status, bool accepted, Request* request,
+nccl::Result posted(const char* call, const Status& status, bool accepted, Request* request,
                     void** result) {
   if (status.ok() && accepted) [[likely]] {
     *result = request;
@@ -107,7 +107,7 @@ nccl::Result isend(void* send_comm, void* data, size_t bytes, int tag, void* mem
                                  &request->transport, &accepted);
   }
   if (parent != nullptr && accepted) start_event(request, parent, 0, bytes);
-  return posted(kCall, std::move(status), accepted, request, result);
+  return posted(kCall, status, accepted, request, result);
 }
 
 nccl::Result irecv(void* receive_comm, int count, void** data, const size_t* bytes, const int* tags,
@@ -145,7 +145,7 @@ nccl::Result irecv(void* receive_comm, int count, void** data, const size_t* byt
   for (int i = 0; parents != nullptr && accepted && i < count; i++) {
     start_event(request, parents[i], 1, bytes[i]);
   }
-  return posted(kCall, std::move(status), accepted, request, result);
+  return posted(kCall, status, accepted, request, result);
 }
 
 nccl::Result iflush(void* receive_comm, int count, void** data, const int* bytes, void** memories,

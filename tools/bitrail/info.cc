@@ -17,6 +17,7 @@
 #include "runtime/config/variables.h"
 #include "runtime/transport/transport.h"
 #include "tools/bitrail/libraries.h"
+#include "tools/bitrail/plugin_info.h"
 
 namespace bitrail::tool {
 namespace {
@@ -144,7 +145,10 @@ int info_main(int argc, char** argv) {
                "bitrail info"};
   bool markdown = false;
   app.add_flag("--markdown", markdown, "Print the manual's page about the variables instead");
+  std::string plugin;
+  app.add_option("--plugin", plugin, "Show this NCCL net plugin's versions and devices instead");
   CLI11_PARSE(app, argc, argv);
+  if (!plugin.empty()) return show_plugin(plugin);
   if (markdown) {
     print_markdown();
     return 0;

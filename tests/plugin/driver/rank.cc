@@ -239,6 +239,7 @@ std::string run_rank(Net& net, const RankOptions& options, int rank, Board* boar
 
 std::string run_threads(Net& net, const RankOptions& options, Board* board) {
   std::vector<std::thread> ranks;
+  ranks.reserve(static_cast<size_t>(options.ranks));
   for (int rank = 0; rank < options.ranks; rank++) {
     ranks.emplace_back([&, rank] { run_rank(net, options, rank, board); });
   }
