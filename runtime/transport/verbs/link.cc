@@ -135,8 +135,8 @@ Status Link::connect(const Greeting& theirs, Deadline deadline, bool* done) {
   retry_ns_ = INT64_MAX;
   for (size_t i = 0; i < pairs_.size(); i++) {
     bool again = false;
-    const Status status = connect_queue_pair(worker_->ib_options(), theirs.queue_pairs[i], name_,
-                                             pairs_[i].get(), &again);
+    Status status = connect_queue_pair(worker_->ib_options(), theirs.queue_pairs[i], name_,
+                                       pairs_[i].get(), &again);
     if (status.ok()) continue;
     if (!again || ++retries_ > kConnectRetries || deadline.passed()) return status;
     retry_ns_ = std::min(now_ns() + kConnectPauseNs, deadline.at_ns);
@@ -363,7 +363,7 @@ Status Link::take_keys(const void* data, size_t bytes, Memory* memory, Keys* key
       keys->remote[i] = registered->rkey(rails_[i].index);
       continue;
     }
-    const Status status =
+    Status status =
         rails_[i].port->registrations->acquire(const_cast<void*>(data), bytes, &keys->held[i]);
     if (!status.ok()) {
       keys->held[i] = nullptr;

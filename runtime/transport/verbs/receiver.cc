@@ -44,7 +44,7 @@ Status VerbsReceiver::prepare(int count, const Buffer* buffers, ReceiveOp* op) {
     slot->capacity = buffers[i].bytes;
     slot->index = i;
     if (slot->capacity <= kEagerBytes || ended()) continue;
-    const Status status = take_keys(slot->data, slot->capacity, buffers[i].memory, &slot->keys);
+    Status status = take_keys(slot->data, slot->capacity, buffers[i].memory, &slot->keys);
     if (!status.ok()) {
       for (int j = 0; j < i; j++) free_slot(&op->slots[j]);
       return status;
@@ -67,7 +67,7 @@ Status VerbsReceiver::irecv(int count, const Buffer* buffers, Request* request, 
   if (!failure_.ok() && arrivals_.size() == 0) return failure_;
 
   ReceiveOp* op = worker_->receive_ops.take();
-  const Status prepared = prepare(count, buffers, op);
+  Status prepared = prepare(count, buffers, op);
   if (!prepared.ok()) {
     worker_->receive_ops.give(op);
     return prepared;

@@ -72,7 +72,7 @@ Status VerbsSender::isend(const void* data, size_t bytes, uint64_t tag, uint32_t
   SendOp* op = worker_->send_ops.take();
   *op = {};
   if (bytes > peer_eager_bytes_) {
-    const Status status = take_keys(data, bytes, memory, &op->keys);
+    Status status = take_keys(data, bytes, memory, &op->keys);
     if (status.ok()) op->send_id = long_sends_.insert(op);
     if (!status.ok()) {
       worker_->send_ops.give(op);
