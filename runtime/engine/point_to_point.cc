@@ -24,7 +24,10 @@ int Engine::advance(Transfer* transfer) {
           point_mesh_.receiver(transfer->peer)->irecv(1, &buffer, &transfer->request, &accepted);
     }
     if (!status.ok()) {
-      fail({transfer->peer, status.code(), status.text()}, /*tell=*/true);
+      fail({transfer->peer, status.code(),
+            fmt::format("rank {}, message {} {} rank {}: {}", rank_, transfer->tag,
+                        transfer->send ? "to" : "from", transfer->peer, status.text())},
+           /*tell=*/true);
       return 1;
     }
     if (!accepted) return events;

@@ -144,8 +144,10 @@ def stranger():
 
 
 def storm():
-    with hosts(32, 4 if OVER == "ucx" else 3) as peers:
-        job(peers, size=32 * 64, seconds=0, timeout_ms=60_000)
+    # Software emulation is too slow for 32 ranks over verbs in a test's time.
+    ranks = 32 if OVER == "ucx" else 10
+    with hosts(ranks, 4 if OVER == "ucx" else 3) as peers:
+        job(peers, size=ranks * 64, seconds=0, timeout_ms=60_000)
         all_right(peers.finish(120))
 
 

@@ -61,7 +61,7 @@ class Guests:
         if self.options.two:
             path = f"{self.folder}/wire"
             ends = (f"server=on,addr.type=unix,addr.path={path}",
-                    f"server=off,addr.type=unix,addr.path={path},reconnect=1")
+                    f"server=off,addr.type=unix,addr.path={path}")
             command += ["-netdev", f"stream,id=wire,{ends[number]}",
                         "-device", f"virtio-net-pci,netdev=wire,mac=52:54:00:88:00:0{number}"]
         return [str(word) for word in command]
@@ -73,8 +73,9 @@ class Guests:
     def _boot(self):
         for number in range(self.count):
             self.processes.append(subprocess.Popen(self._command(number), stdin=subprocess.DEVNULL))
-            if self.options.two and number == 0:
-                time.sleep(0.5)  # the listening end of the wire
+            end = time.monotonic() + 20
+            while self.options.two and not (self.folder / "wire").exists() and time.monotonic() < end:
+                time.sleep(0.05)  # the listening end first
         end = time.monotonic() + BOOT_SECONDS
         for number in range(self.count):
             while not (self.folder / f"up.{number}").exists():
