@@ -131,7 +131,9 @@ class Exchange {
   }
 
  private:
-  static size_t index(int first, int i) { return static_cast<size_t>(first + i); }
+  static size_t index(int first, int i) {
+    return static_cast<size_t>(first) + static_cast<size_t>(i);
+  }
 
   void send_one() {
     if (next_send_ == sends_.size()) return;
@@ -221,6 +223,7 @@ TEST_P(Conformance, FourThreadsEachWithItsContexts) {
   constexpr int kThreads = 4;
   const uint64_t first = seed();
   std::vector<std::unique_ptr<Pair>> pairs;
+  pairs.reserve(kThreads);
   for (int i = 0; i < kThreads; i++) pairs.push_back(std::make_unique<Pair>(GetParam()));
   if (HasFatalFailure()) return;
   std::atomic<int> good{0};
