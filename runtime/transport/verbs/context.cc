@@ -15,6 +15,8 @@ class VerbsContext : public Context {
       : worker_(std::move(worker)), address_(address) {
     for (const auto& port : worker_->ports()) {
       devices_.push_back(port->properties);
+      // Short messages are copied by the processor, and flush() knows no device.
+      devices_.back().memory_types = kHost;
       devices_.back().max_message_bytes = kMaxMessageBytes;
       devices_.back().registration_is_global = true;
     }
@@ -51,6 +53,9 @@ class VerbsContext : public Context {
 
   Status register_memory(void* data, size_t bytes, MemoryType type,
                          std::unique_ptr<Memory>* memory) override {
+    if (type != kHost) {
+      return failure(BITRAIL_ERR_UNSUPPORTED, "transport verbs registers host memory only");
+    }
     return VerbsMemory::create(worker_->ports(), data, bytes, type, memory);
   }
 

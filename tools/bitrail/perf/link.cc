@@ -2,6 +2,8 @@
 
 #include <sched.h>
 
+#include "runtime/api/ib_options.h"
+
 namespace bitrail::tool {
 namespace {
 
@@ -32,6 +34,7 @@ Status Link::open(const std::string& transport, std::unique_ptr<Link>* link) {
   options.link_us = settings.link_us;
   options.ranks_per_node = static_cast<int>(settings.ranks_per_node);
   options.world_size = world.size;
+  options.ib = api::ib_options(settings);
   Status status =
       transport::open(transport.empty() ? settings.transport : transport, options, &made->context_);
   if (status.ok()) {
