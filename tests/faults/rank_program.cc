@@ -149,7 +149,7 @@ int run(const std::string& mode, size_t bytes, double seconds) {
     if (outcome.status != BITRAIL_OK) {
       std::printf("status %d: %s\n", static_cast<int>(outcome.status), outcome.text.c_str());
       (void)std::fflush(stdout);
-      const Words received = recv;  // nobody writes to what is sent
+      const Words received(recv.begin(), recv.end());  // nobody writes to what is sent
       std::this_thread::sleep_for(std::chrono::milliseconds(300));
       if (received != recv) {
         std::puts("BROKEN: buffers changed after the error");
