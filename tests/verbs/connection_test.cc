@@ -143,6 +143,12 @@ TEST(Connection, PeerVanishes) {
     EXPECT_TRUE(contains(traffic.requests[i].text, "rank ")) << traffic.requests[i].text;
     EXPECT_TRUE(contains(traffic.requests[i].text, "retry")) << traffic.requests[i].text;
   }
+  // Who only waits for a message learns of it by saying goodbye.
+  for (Side& side : pair.sides) {
+    side.sender.reset();
+    side.receiver.reset();
+  }
+  for (int i = 0; i < 2; i++) EXPECT_EQ(traffic.requests[i].status, BITRAIL_ERR_PEER_LOST);
 }
 
 // Wrappers around the fake's functions; the tests are one at a time.
