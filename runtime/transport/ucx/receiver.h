@@ -5,9 +5,9 @@
 
 #include <memory>
 
+#include "runtime/transport/tables.h"
 #include "runtime/transport/ucx/endpoint.h"
 #include "runtime/transport/ucx/operations.h"
-#include "runtime/transport/tables.h"
 
 namespace bitrail::transport::ucx {
 

@@ -20,9 +20,9 @@
 #include <vector>
 
 #include "runtime/transport/side_channel.h"
+#include "runtime/transport/tables.h"
 #include "runtime/transport/transport.h"
 #include "runtime/transport/ucx/operations.h"
-#include "runtime/transport/tables.h"
 
 namespace bitrail::transport::ucx {
 
