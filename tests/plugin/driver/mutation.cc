@@ -50,17 +50,13 @@ class Mutant : public ForwardNet {
     if (fault_ == Fault::flipped_bit && now && bytes > 1000) {
       static_cast<uint8_t*>(data)[bytes / 2] ^= 4;
     }
-    if (fault_ == Fault::reordered && now && tag == 7 && held_.comm == nullptr) {
-      held_ = {comm, data, bytes, memory, nullptr};
+    if (fault_ == Fault::reordered && now && tag == 7 && hold(comm, data, bytes, memory)) {
       *request = &held_;
       return nccl::kSuccess;
     }
     const nccl::Result result = inner_->isend(comm, data, bytes, tag, memory, parent, request);
     if (fault_ == Fault::too_many_sizes) remember(*request);
-    if (comm == held_.comm && held_.request == nullptr && *request != nullptr) {
-      (void)inner_->isend(comm, held_.data, held_.bytes, tag, held_.memory, nullptr,
-                          &held_.request);
-    }
+    if (fault_ == Fault::reordered && *request != nullptr) send_held(comm, tag);
     return result;
   }
 
@@ -83,6 +79,7 @@ class Mutant : public ForwardNet {
     }
     const int before = *done;
     if (request == &held_) {
+      const std::lock_guard lock(mutex_);
       *done = 0;
       return held_.request == nullptr ? nccl::kSuccess : inner_->test(held_.request, done, sizes);
     }
@@ -96,6 +93,18 @@ class Mutant : public ForwardNet {
   }
 
  private:
+  // The first asked for, by whichever thread, is kept back.
+  bool hold(void* comm, void* data, size_t bytes, void* memory) {
+    const std::lock_guard lock(mutex_);
+    if (held_.comm != nullptr) return false;
+    held_ = {comm, data, bytes, memory, nullptr};
+    return true;
+  }
+  void send_held(void* comm, int tag) {
+    const std::lock_guard lock(mutex_);
+    if (comm != held_.comm || held_.request != nullptr) return;
+    (void)inner_->isend(comm, held_.data, held_.bytes, tag, held_.memory, nullptr, &held_.request);
+  }
   void remember(void* request) {
     const std::lock_guard lock(mutex_);
     requests_.insert(request);
