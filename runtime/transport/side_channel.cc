@@ -24,6 +24,10 @@ bitrail_status_t code_of(int error) {
 
 }  // namespace
 
+std::string peer_name(int rank, const std::string& address) {
+  return rank < 0 ? address : fmt::format("rank {} at {}", rank, address);
+}
+
 Status BlobReader::feed(std::span<const uint8_t> bytes, size_t* used) {
   *used = 0;
   if (done_) return {};

@@ -21,6 +21,14 @@ namespace bitrail::transport {
 
 constexpr size_t kMaxBlobBytes = 64 << 10;
 
+// Who connects has this long for its side of the set-up, and so many may be at it at once; both
+// bound what strangers can hold.
+constexpr int64_t kIncomingMs = 10'000;
+constexpr size_t kMaxIncoming = 1024;
+
+// "rank 3 at 10.0.0.1:4711"; the address alone where the rank (-1) is not known.
+std::string peer_name(int rank, const std::string& address);
+
 // Reads "u32 length, bytes" from a stream. Pure: no I/O.
 class BlobReader {
  public:

@@ -16,11 +16,6 @@
 namespace bitrail::transport::ucx {
 namespace {
 
-// Who connects has this long for its side of the set-up, and so many may be at it at once; both
-// bound what strangers can hold.
-constexpr int64_t kIncomingMs = 10'000;
-constexpr size_t kMaxIncoming = 1024;
-
 // Can this process read that one's memory? Containers and Yama often forbid it.
 bool can_read(const Greeting& theirs) {
   uint64_t value = 0;
@@ -40,10 +35,6 @@ Greeting own_greeting(const Worker& worker) {
   greeting.has_cma = worker.has_cma() ? 1 : 0;
   greeting.worker = worker.address();
   return greeting;
-}
-
-std::string name_of(int rank, const std::string& address) {
-  return rank < 0 ? address : fmt::format("rank {} at {}", rank, address);
 }
 
 }  // namespace
@@ -120,7 +111,7 @@ void UcxListener::greet(Incoming* incoming) {
   const Status status = welcome(incoming, &ours);
   if (!status.ok()) {
     log::warn("refused {}: {}",
-              name_of(incoming->session->peer_rank(), incoming->session->peer_address()),
+              peer_name(incoming->session->peer_rank(), incoming->session->peer_address()),
               status.text());
     ours.refused = static_cast<uint32_t>(status.code());
     const std::string text = status.text();
@@ -141,7 +132,7 @@ Status UcxListener::welcome(Incoming* incoming, Greeting* ours) {
   const SideSession& session = *incoming->session;
   Endpoint* endpoint = nullptr;
   BITRAIL_TRY(worker_->endpoint(theirs.worker, local,
-                                name_of(session.peer_rank(), session.peer_address()), &endpoint));
+                                peer_name(session.peer_rank(), session.peer_address()), &endpoint));
   incoming->receiver = std::make_unique<UcxReceiver>(worker_, endpoint);
   ours->connection = incoming->receiver->connection();
   ours->has_cma = local && theirs.has_cma != 0 && worker_->has_cma() && can_read(theirs) ? 1 : 0;
@@ -196,7 +187,7 @@ Status UcxConnecting::finish(std::unique_ptr<Sender>* sender) {
   if (theirs.worker.empty()) return failure(BITRAIL_ERR_PROTOCOL, "no UCX address was sent");
   Endpoint* endpoint = nullptr;
   BITRAIL_TRY(worker_->endpoint(theirs.worker, theirs.host == host_id(),
-                                name_of(session_->peer_rank(), session_->peer_address()),
+                                peer_name(session_->peer_rank(), session_->peer_address()),
                                 &endpoint));
   *sender = std::make_unique<UcxSender>(worker_, endpoint, theirs.connection, theirs.has_cma != 0);
   return {};

@@ -13,19 +13,6 @@
 #include "runtime/transport/verbs/worker.h"
 
 namespace bitrail::transport::verbs {
-namespace {
-
-// Who connects has this long for its side of the set-up, and so many may be at it at once; both
-// bound what strangers can hold.
-constexpr int64_t kIncomingMs = 10'000;
-constexpr size_t kMaxIncoming = 1024;
-
-std::string name_of(int rank, const std::string& address) {
-  return rank < 0 ? address : fmt::format("rank {} at {}", rank, address);
-}
-
-}  // namespace
-
 VerbsListener::VerbsListener(std::shared_ptr<Worker> worker, int device)
     : worker_(std::move(worker)), device_(device) {
   worker_->listeners.push_back(this);
@@ -104,7 +91,7 @@ void VerbsListener::greet(Incoming* incoming) {
     ours = incoming->receiver->greeting();
   } else {
     log::warn("refused {}: {}",
-              name_of(incoming->session->peer_rank(), incoming->session->peer_address()),
+              peer_name(incoming->session->peer_rank(), incoming->session->peer_address()),
               status.text());
     incoming->receiver.reset();
     ours.refused = static_cast<uint32_t>(status.code());
@@ -125,7 +112,7 @@ Status VerbsListener::welcome(Incoming* incoming, bool* done) {
       return failure(BITRAIL_ERR_PROTOCOL, "a connector cannot refuse");
     }
     incoming->receiver = std::make_unique<VerbsReceiver>(
-        worker_, name_of(session.peer_rank(), session.peer_address()));
+        worker_, peer_name(session.peer_rank(), session.peer_address()));
     BITRAIL_TRY(incoming->receiver->answer(device_, incoming->theirs));
   }
   return incoming->receiver->connect(incoming->theirs, {session.deadline_ns()}, done);
@@ -148,7 +135,7 @@ Status VerbsConnecting::start(int device, const Handle& handle, const Peer& peer
   BITRAIL_TRY(decode_handle(handle, Kind::verbs, &address));
   rank_ = peer.rank;
   deadline_ = deadline;
-  sender_ = std::make_unique<VerbsSender>(worker_, name_of(rank_, address_text(address.socket)));
+  sender_ = std::make_unique<VerbsSender>(worker_, peer_name(rank_, address_text(address.socket)));
   const Status offered = sender_->offer(device);
   if (!offered.ok()) return with_name(offered);
   const Status status = SideSession::connect(worker_->poller(), address.socket,
@@ -192,7 +179,7 @@ Status VerbsConnecting::read_answer() {
     return failure(BITRAIL_ERR_PROTOCOL, "refused by {}: {}", session_->peer_address(),
                    theirs_.reason);
   }
-  sender_->set_name(name_of(session_->peer_rank(), session_->peer_address()));
+  sender_->set_name(peer_name(session_->peer_rank(), session_->peer_address()));
   return {};
 }
 
