@@ -5,7 +5,7 @@
 
 #include "plugin/log/log.h"
 #include "plugin/settings/interfaces.h"
-#include "runtime/api/ib_options.h"
+#include "runtime/api/transport_options.h"
 
 namespace bitrail::plugin {
 namespace {

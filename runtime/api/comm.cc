@@ -4,9 +4,9 @@
 #include <cstring>
 
 #include "runtime/api/counters.h"
-#include "runtime/api/ib_options.h"
 #include "runtime/api/module.h"
 #include "runtime/api/result.h"
+#include "runtime/api/transport_options.h"
 #include "runtime/trace/log.h"
 
 namespace bitrail::api {
@@ -37,19 +37,13 @@ Status create(bitrail_comm* comm, const bitrail_comm_options_t* options) {
   if (comm->world.size > 1)
     BITRAIL_TRY(
         bootstrap::Bootstrap::join(comm->world, comm->settings, deadline, &comm->bootstrap));
-  transport::Options transport_options;
-  transport_options.identity = {
+  transport::Options wanted = transport_options(comm->settings, comm->world.size);
+  wanted.identity = {
       .secret = comm->bootstrap != nullptr ? comm->bootstrap->secret() : comm->world.secret,
       .job_id = comm->world.job_id,
       .rank = comm->world.rank};
-  transport_options.link_mbps = comm->settings.link_mbps;
-  transport_options.link_us = comm->settings.link_us;
-  transport_options.world_size = comm->world.size;
-  transport_options.ranks_per_node = static_cast<int>(comm->settings.ranks_per_node);
-  transport_options.bind_address = comm->settings.interface;
-  transport_options.ib = ib_options(comm->settings);
   std::unique_ptr<transport::Context> context;
-  BITRAIL_TRY(transport::open(comm->settings.transport, transport_options, &context));
+  BITRAIL_TRY(transport::open(comm->settings.transport, wanted, &context));
   return start(comm, std::move(context), deadline);
 }
 

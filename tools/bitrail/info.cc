@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/api/ib_options.h"
+#include "runtime/api/transport_options.h"
 #include "runtime/bootstrap/bootstrap.h"
 #include "runtime/config/variables.h"
 #include "runtime/transport/transport.h"

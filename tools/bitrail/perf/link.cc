@@ -2,7 +2,7 @@
 
 #include <sched.h>
 
-#include "runtime/api/ib_options.h"
+#include "runtime/api/transport_options.h"
 
 namespace bitrail::tool {
 namespace {
@@ -26,15 +26,9 @@ Status Link::open(const std::string& transport, std::unique_ptr<Link>* link) {
   }
   const Deadline deadline = Deadline::in_ms(settings.timeout_ms);
   BITRAIL_TRY(bootstrap::Bootstrap::join(world, settings, deadline, &made->bootstrap_));
-  transport::Options options;
+  transport::Options options = api::transport_options(settings, world.size);
   options.identity = {
       .secret = made->bootstrap_->secret(), .job_id = world.job_id, .rank = world.rank};
-  options.bind_address = settings.interface;
-  options.link_mbps = settings.link_mbps;
-  options.link_us = settings.link_us;
-  options.ranks_per_node = static_cast<int>(settings.ranks_per_node);
-  options.world_size = world.size;
-  options.ib = api::ib_options(settings);
   Status status =
       transport::open(transport.empty() ? settings.transport : transport, options, &made->context_);
   if (status.ok()) {

@@ -1,4 +1,4 @@
-#include "runtime/api/ib_options.h"
+#include "runtime/api/transport_options.h"
 
 namespace bitrail::api {
 
@@ -22,6 +22,17 @@ transport::verbs::IbOptions ib_options(const config::Settings& settings) {
   ib.relaxed_ordering = settings.ib_relaxed_ordering;
   ib.registration_cache = settings.ib_registration_cache;
   return ib;
+}
+
+transport::Options transport_options(const config::Settings& settings, int world_size) {
+  transport::Options options;
+  options.bind_address = settings.interface;
+  options.link_mbps = settings.link_mbps;
+  options.link_us = settings.link_us;
+  options.ranks_per_node = static_cast<int>(settings.ranks_per_node);
+  options.world_size = world_size;
+  options.ib = ib_options(settings);
+  return options;
 }
 
 }  // namespace bitrail::api
