@@ -13,10 +13,11 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "tests/support/entries.h"
 
 namespace {
 
@@ -29,13 +30,6 @@ struct Outcome {
   long rounds = 0;
   bool wrong = false;
 };
-
-long entries(const char* folder) {
-  long count = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(folder))
-    count += !entry.path().empty();
-  return count;
-}
 
 int64_t value(int64_t rank, int64_t round, size_t i) {
   return static_cast<int64_t>(
@@ -173,13 +167,14 @@ int run(const std::string& mode, size_t bytes, double seconds) {
 
 int main(int argc, char** argv) {
   if (argc != 4) return 2;
-  const long files = entries("/proc/self/fd");
+  using namespace bitrail::test;
+  // A process may keep one descriptor of a library's; each connection would leave more.
+  const long files = entries(kDescriptors) + 1;
   int code = run(argv[1], std::strtoull(argv[2], nullptr, 0), std::strtod(argv[3], nullptr));
-  const long left_files = entries("/proc/self/fd") - files;
-  const long threads = entries("/proc/self/task");
-  std::printf("left: %ld descriptors, %ld threads\n", left_files, threads - 1);
-  // A process may keep one of a library's; each connection would leave more.
-  if (left_files > 1 || threads > 1) {
+  const long left_files = entries_left(kDescriptors, files) - files;
+  const long left_threads = entries_left(kThreads, 1) - 1;
+  std::printf("left: %ld descriptors, %ld threads\n", left_files + 1, left_threads);
+  if (left_files > 0 || left_threads > 0) {
     std::puts("BROKEN: something is left behind");
     code = kBroken;
   }
