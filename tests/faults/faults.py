@@ -158,12 +158,13 @@ def few_descriptors():
 
 
 def no_descriptors():
-    """Too few to connect: an error that says so, everywhere."""
-    with hosts() as peers:
-        job(peers, seconds=1, shell='[ "$BITRAIL_RANK" != 1 ] || ulimit -n 12')
-        results = peers.finish(2 * TIMEOUT_MS / 1000 + SLACK_S)
+    """Too few to connect, or even to begin: an error that says so, everywhere."""
+    for limit in (7, 9, 12, 24) if OVER == "ucx" else (12,):
+        with hosts() as peers:
+            job(peers, seconds=1, shell=f'[ "$BITRAIL_RANK" != 1 ] || ulimit -n {limit}')
+            results = peers.finish(2 * TIMEOUT_MS / 1000 + SLACK_S)
         for rank, (code, out) in enumerate(results):
-            require(code == 3, f"rank {rank} ended with an error")
+            require(code == 3, f"with {limit} files rank {rank} ended with an error")
             require("rank 1" in out or rank == 1, f"rank {rank}'s error names rank 1")
             require("ulimit -n" in out or "Too many open files" in out, f"rank {rank}'s error says of what")
 

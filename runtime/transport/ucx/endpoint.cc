@@ -1,5 +1,6 @@
 #include "runtime/transport/ucx/endpoint.h"
 
+#include "runtime/transport/ucx/descriptors.h"
 #include "runtime/transport/ucx/receiver.h"
 #include "runtime/transport/ucx/sender.h"
 #include "runtime/transport/ucx/worker.h"
@@ -19,6 +20,7 @@ void on_error(void* argument, ucp_ep_h /*ep*/, ucs_status_t status) {
 
 Status create_endpoint(Worker* worker, const std::vector<uint8_t>& address, bool local,
                        const std::string& name, std::unique_ptr<Endpoint>* endpoint) {
+  BITRAIL_TRY(require_files(kEndpointFiles));
   auto made = std::make_unique<Endpoint>();
   made->worker = worker;
   made->local = local;

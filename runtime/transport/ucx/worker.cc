@@ -10,6 +10,7 @@
 
 #include "runtime/trace/log.h"
 #include "runtime/transport/interfaces.h"
+#include "runtime/transport/ucx/descriptors.h"
 #include "runtime/transport/ucx/endpoint.h"
 #include "runtime/transport/ucx/library.h"
 #include "runtime/transport/ucx/listener.h"
@@ -17,6 +18,11 @@
 #include "runtime/transport/ucx/sender.h"
 
 namespace bitrail::transport::ucx {
+namespace {
+
+constexpr int64_t kSettleNs = 100'000'000;  // for setting up an endpoint between hosts
+
+}  // namespace
 
 // The active messages' entry points. A header of the wrong size or an id that names nothing is
 // dropped: it comes from a stranger or from a connection that is gone.
@@ -101,6 +107,7 @@ Worker::~Worker() {
 }
 
 Status Worker::open(const Options& options, std::shared_ptr<Worker>* worker) {
+  BITRAIL_TRY(require_files(kWorkerFiles));
   std::shared_ptr<Worker> made(new Worker);
   made->options_ = options;
   acquire_library();
@@ -192,6 +199,7 @@ Status Worker::endpoint(const std::vector<uint8_t>& address, bool local, const s
   }
   std::unique_ptr<Endpoint> made;
   BITRAIL_TRY(create_endpoint(this, address, local, name, &made));
+  if (!local) endpoint_made_ns_ = now_ns();
   *endpoint = made.get();
   endpoints_.push_back(std::move(made));
   return {};
@@ -427,6 +435,16 @@ void Worker::flush_endpoints() {
   }
 }
 
+// UCX sets endpoints up in the background, some of them by itself for what peers set up. One that
+// still has to answer its peer must not be destroyed: UCX 1.13 ends the process (ucp_request.c).
+void Worker::settle_endpoints() {
+  const int64_t settled_ns = endpoint_made_ns_ + kSettleNs;
+  while (endpoint_made_ns_ != 0 && now_ns() < settled_ns) {
+    for (int i = 0; i < 64; i++) progress_ucx();
+    sched_yield();
+  }
+}
+
 void Worker::close() {
   if (ucp_ != nullptr) {
     holding_++;
@@ -436,6 +454,7 @@ void Worker::close() {
                          [](const UcxSender* sender) { return sender->outstanding() == 0; });
     });
     if (broken_.ok()) flush_endpoints();
+    if (broken_.ok()) settle_endpoints();
     for (UcxReceiver* receiver : receivers) receiver->release_arrivals();
     end_all(BITRAIL_ERR_ABORTED, "the transport context was closed");
     ucp_worker_destroy(ucp_);

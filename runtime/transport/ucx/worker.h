@@ -111,6 +111,7 @@ class Worker {
   void close_failed();
   int service_side_channel();
   void flush_endpoints();
+  void settle_endpoints();
   void end_all(bitrail_status_t status, const std::string& text);
 
   Options options_;
@@ -124,6 +125,7 @@ class Worker {
   std::string transports_;
   uint64_t nonce_ = 0;  // also what peers read to try CMA
   std::vector<std::unique_ptr<Endpoint>> endpoints_;
+  int64_t endpoint_made_ns_ = 0;  // when the last one to another host was made; 0: none
   std::vector<Held> held_;
   int holding_ = 0;
   bool in_round_ = false;
