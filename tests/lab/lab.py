@@ -114,9 +114,12 @@ class Lab:
                      f"{us}us", "limit", "100000")
             parent = ["parent", "1:1", "handle", "2:"]
         if self.mbps > 0:
-            # The burst is what the timers need to keep up: half a millisecond, two frames at least.
+            # The burst is what the timers need to keep up. A busy kernel serves them a time slice late, and
+            # the tokens of that time would be lost, which no real link does: four milliseconds, but no
+            # more than a GSO frame or half a millisecond, since what an idle link saved up is sent for free.
             # The queue is deep enough that several senders to one receiver lose little.
-            burst = max(4096, int(self.mbps * 1e6 / 8 * 0.5e-3))
+            bytes_ms = self.mbps * 1e6 / 8 / 1000
+            burst = int(max(4096, 0.5 * bytes_ms, min(4 * bytes_ms, 1 << 16)))
             self._do("tc", "-n", namespace, "qdisc", "add", "dev", device, *parent, "tbf", "rate",
                      f"{self.mbps}mbit", "burst", str(burst), "limit", str(4 << 20))
 
