@@ -9,7 +9,7 @@
 namespace bitrail::transport {
 
 // Raised whenever the handle, the side channel's blobs or a transport's messages change.
-constexpr uint16_t kProtocolVersion = 2;
+constexpr uint16_t kProtocolVersion = 3;
 
 enum class Kind : uint16_t { ucx = 1, verbs = 2 };
 const char* kind_name(Kind kind);  // "ucx", "verbs", "unknown"

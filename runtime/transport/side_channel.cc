@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 namespace bitrail::transport {
 namespace {
@@ -157,6 +158,12 @@ void SideSession::close_socket() {
   }
   close(fd_);
   fd_ = -1;
+}
+
+int SideSession::release() {
+  if (fd_ >= 0 && events_ != 0) poller_->remove(fd_);
+  events_ = 0;
+  return std::exchange(fd_, -1);
 }
 
 void SideSession::fail(Status status) {

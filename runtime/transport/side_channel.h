@@ -1,4 +1,5 @@
-// The small TCP channel over which a connection is set up: non-blocking, one exchange, then closed.
+// The small TCP channel over which a connection is set up: non-blocking, one exchange, then closed
+// or handed over (ucx/stream.h).
 //
 // The connector connects to the listener named in the handle; both prove the job's secret
 // (bootstrap/proof.h) before anything else is read; then each sends one bounded blob, the
@@ -95,6 +96,8 @@ class SideSession : public SideEvent {
   int peer_rank() const { return proof_.peer_rank(); }
   const std::string& peer_address() const { return peer_address_; }
   int64_t deadline_ns() const { return deadline_.at_ns; }
+  // The connected socket, for other use, once the exchange is over; the session has none then.
+  int release();
   // After a failure: the alert is on its way and the peer has closed, or time is up.
   bool drained() const { return fd_ < 0; }
 

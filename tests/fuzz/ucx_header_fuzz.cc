@@ -55,6 +55,19 @@ void fuzz_brief(std::vector<uint8_t> bytes) {
   require(bytes.size() - sizeof(header) <= kBriefBytes);
 }
 
+// A part that fits lies inside the receive.
+void fuzz_chunk(const uint8_t* data, size_t size) {
+  struct {
+    ChunkHeader header;
+    uint32_t expected, got;
+  } input;
+  if (size < sizeof(input)) return;
+  memcpy(&input, data, sizeof(input));
+  if (!chunk_fits(input.header, input.header.bytes, input.expected, input.got)) return;
+  require(input.header.offset + input.header.bytes <= input.expected);
+  require(uint64_t{input.got} + input.header.bytes <= input.expected);
+}
+
 }  // namespace
 
 std::vector<std::vector<uint8_t>> fuzz_seeds() {
@@ -79,6 +92,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   fuzz_brief({data, data + size});
   fuzz_header<RequestHeader>(data, size);
   fuzz_header<FenceHeader>(data, size);
+  fuzz_chunk(data, size);
   BlobReader reader;
   const size_t piece = size == 0 ? 1 : data[size - 1] % 64 + 1;
   for (size_t at = 0; at < size && !reader.done();) {

@@ -10,10 +10,8 @@ namespace {
 
 void on_error(void* argument, ucp_ep_h /*ep*/, ucs_status_t status) {
   auto* endpoint = static_cast<Endpoint*>(argument);
-  if (!endpoint->failure.ok()) return;
-  fail_endpoint(endpoint, failure(BITRAIL_ERR_PEER_LOST, "connection to {} is lost: {}",
+  lose_endpoint(endpoint, failure(BITRAIL_ERR_PEER_LOST, "connection to {} is lost: {}",
                                   endpoint->name, ucs_status_string(status)));
-  endpoint->worker->failed.push_back(endpoint);
 }
 
 }  // namespace
@@ -40,6 +38,12 @@ Status create_endpoint(Worker* worker, const std::vector<uint8_t>& address, bool
   }
   *endpoint = std::move(made);
   return {};
+}
+
+void lose_endpoint(Endpoint* endpoint, const Status& status) {
+  if (!endpoint->failure.ok()) return;
+  fail_endpoint(endpoint, status);
+  endpoint->worker->failed.push_back(endpoint);
 }
 
 void fail_endpoint(Endpoint* endpoint, const Status& status) {

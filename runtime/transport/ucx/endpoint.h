@@ -37,5 +37,7 @@ Status create_endpoint(Worker* worker, const std::vector<uint8_t>& address, bool
 
 // Fails everything that uses the endpoint.
 void fail_endpoint(Endpoint* endpoint, const Status& status);
+// The same, for the first reason alone, and the worker closes it.
+void lose_endpoint(Endpoint* endpoint, const Status& status);
 
 }  // namespace bitrail::transport::ucx

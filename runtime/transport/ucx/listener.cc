@@ -33,6 +33,7 @@ Greeting own_greeting(const Worker& worker) {
   greeting.probe_address = reinterpret_cast<uint64_t>(worker.probe());
   greeting.probe_value = worker.nonce();
   greeting.has_cma = worker.has_cma() ? 1 : 0;
+  greeting.stream = worker.only_tcp(false) ? 1 : 0;
   greeting.worker = worker.address();
   return greeting;
 }
@@ -99,11 +100,22 @@ void UcxListener::service() {
     SideSession& session = *incoming->session;
     if (!session.status().ok()) return session.drained();
     if (!incoming->answered || !session.all_sent()) return false;
-    if (incoming->receiver != nullptr) {
-      ready_.push_back({std::move(incoming->receiver), session.peer_rank()});
-    }
+    if (incoming->receiver != nullptr) accepted(incoming.get());
     return true;
   });
+}
+
+void UcxListener::accepted(Incoming* incoming) {
+  SideSession& session = *incoming->session;
+  if (incoming->stream) {
+    const Status status = incoming->receiver->use_stream(session.release());
+    if (!status.ok()) {
+      log::warn("refused {}: {}", peer_name(session.peer_rank(), session.peer_address()),
+                status.text());
+      return;  // closed: the peer finds out
+    }
+  }
+  ready_.push_back({std::move(incoming->receiver), session.peer_rank()});
 }
 
 void UcxListener::greet(Incoming* incoming) {
@@ -135,6 +147,8 @@ Status UcxListener::welcome(Incoming* incoming, Greeting* ours) {
                                 peer_name(session.peer_rank(), session.peer_address()), &endpoint));
   incoming->receiver = std::make_unique<UcxReceiver>(worker_, endpoint);
   ours->connection = incoming->receiver->connection();
+  incoming->stream = theirs.stream != 0 && worker_->only_tcp(local);
+  ours->stream = incoming->stream ? 1 : 0;
   ours->has_cma = local && theirs.has_cma != 0 && worker_->has_cma() && can_read(theirs) ? 1 : 0;
   return {};
 }
@@ -189,7 +203,10 @@ Status UcxConnecting::finish(std::unique_ptr<Sender>* sender) {
   BITRAIL_TRY(worker_->endpoint(theirs.worker, theirs.host == host_id(),
                                 peer_name(session_->peer_rank(), session_->peer_address()),
                                 &endpoint));
-  *sender = std::make_unique<UcxSender>(worker_, endpoint, theirs.connection, theirs.has_cma != 0);
+  auto made =
+      std::make_unique<UcxSender>(worker_, endpoint, theirs.connection, theirs.has_cma != 0);
+  if (theirs.stream != 0) made->use_stream(session_->release());
+  *sender = std::move(made);
   return {};
 }
 

@@ -30,12 +30,14 @@ class UcxListener : public Listener, private SideEvent {
   struct Incoming {
     std::unique_ptr<SideSession> session;
     std::unique_ptr<UcxReceiver> receiver;  // set when the connector's greeting was accepted
+    bool stream = false;                    // both want it
     bool answered = false;
     bool reported = false;
   };
 
   void ready() override;
   void greet(Incoming* incoming);
+  void accepted(Incoming* incoming);
   Status welcome(Incoming* incoming, Greeting* ours);
 
   std::shared_ptr<Worker> worker_;

@@ -9,7 +9,7 @@ struct Layout {
   uint32_t magic;
   uint16_t version, kind;
   uint64_t nonce, boot, namespaces, probe_address, probe_value;
-  uint32_t pid, connection, has_cma, refused, worker_bytes, zero;
+  uint32_t pid, connection, has_cma, refused, worker_bytes, stream;
 };
 static_assert(sizeof(Layout) == 72);
 
@@ -29,7 +29,7 @@ std::vector<uint8_t> encode_greeting(const Greeting& greeting) {
                       .has_cma = greeting.has_cma,
                       .refused = greeting.refused,
                       .worker_bytes = static_cast<uint32_t>(greeting.worker.size()),
-                      .zero = 0};
+                      .stream = greeting.stream};
   std::vector<uint8_t> bytes(sizeof(layout) + greeting.worker.size());
   memcpy(bytes.data(), &layout, sizeof(layout));
   if (!greeting.worker.empty()) {
@@ -64,6 +64,7 @@ Status decode_greeting(const std::vector<uint8_t>& bytes, Greeting* greeting) {
   greeting->connection = layout.connection;
   greeting->has_cma = layout.has_cma;
   greeting->refused = layout.refused;
+  greeting->stream = layout.stream;
   greeting->worker.assign(bytes.begin() + sizeof(layout), bytes.end());
   return {};
 }

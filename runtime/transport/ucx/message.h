@@ -4,7 +4,8 @@
 //   brief   connection, cookie, tag, message         of at most kBriefBytes, all in UCX's payload
 //   request connection, cookie, tag, bytes, send id  "I have a long message": the receiver answers
 //   grant   send id, receive id, answer              "send it": a receive buffer is ready
-//   chunk   receive id, offset                       a part of a long message follows
+//   chunk   receive id, bytes, offset                a part of a long message follows (bytes: 0 in
+//                                                    active messages; see stream.h)
 //   fence   number                                   before closing: "answer when you are here"
 //   fenced  number                                   all that was sent before the fence has arrived
 //
@@ -64,7 +65,7 @@ struct GrantHeader {
 };
 struct ChunkHeader {
   uint32_t receive_id;
-  uint32_t zero;
+  uint32_t bytes;
   uint64_t offset;
 };
 struct FenceHeader {
@@ -80,6 +81,12 @@ bool parse_header(const void* bytes, size_t length, Header* header) {
   if (bytes == nullptr || length != sizeof(Header)) return false;
   memcpy(header, bytes, sizeof(Header));
   return true;
+}
+
+// Does a part of `bytes` bytes fit a receive of `expected` of which `got` are there? What does not
+// is not from an honest peer.
+inline bool chunk_fits(const ChunkHeader& header, size_t bytes, size_t expected, size_t got) {
+  return got <= expected && bytes <= expected - got && header.offset <= expected - bytes;
 }
 
 // Splits a brief message's payload; *message points into it. False when it is too short or long.
@@ -101,6 +108,7 @@ struct Greeting {
   uint32_t pid = 0;
   uint32_t connection = 0;      // acceptor: the receiver's id
   uint32_t has_cma = 0;         // connector: UCX may use CMA here. acceptor: CMA works, both agree
+  uint32_t stream = 0;          // connector: long messages may use this socket. acceptor: they do
   uint32_t refused = 0;         // acceptor: a bitrail_status_t, `worker` then holds the reason
   std::vector<uint8_t> worker;  // UCX worker address
 };

@@ -30,8 +30,9 @@ struct SendOp {
   Request* user;       // null once its end has been told
   SendOp* parent;      // of a chunk
   Endpoint* endpoint;  // null: nobody counts
-  SendOp* later;       // in Worker's queue
+  SendOp* later;       // in Worker's queue or in OutStream's
   bool queued;
+  bool streaming;  // in OutStream's
   bool launched;
   bool in_ucx;           // UCX will call back
   const uint8_t* bytes;  // null: they are in the header

@@ -39,6 +39,11 @@ UcxReceiver::~UcxReceiver() {
   std::erase(endpoint_->receivers, this);
 }
 
+Status UcxReceiver::use_stream(int fd) {
+  stream_.reset(new InStream(worker_->poller(), fd, this));
+  return stream_->open();
+}
+
 Status UcxReceiver::irecv(int count, const Buffer* buffers, Request* request, bool* accepted) {
   *accepted = false;
   if (count < 1 || count > kMaxGroupedReceives) {
@@ -273,12 +278,43 @@ void UcxReceiver::answer(uint32_t send_id, Answer answer) {
 }
 
 void UcxReceiver::chunk(Slot* slot, const ChunkHeader& header, const void* data, size_t bytes) {
-  // Anything else is not from an honest peer.
-  if (bytes > slot->expected - slot->got || header.offset > slot->expected - bytes) return;
+  if (!chunk_fits(header, bytes, slot->expected, slot->got)) return;
   memcpy(slot->data + header.offset, data, bytes);
   slot->got += bytes;
   worker_->moved++;
   if (slot->got == slot->expected) fill(slot, slot->got);
+}
+
+bool UcxReceiver::frame(const ChunkHeader& header) {
+  const Slot* slot = worker_->chunked.find(header.receive_id);
+  if (slot == nullptr) return true;  // given up meanwhile
+  return slot->op->owner == this && chunk_fits(header, header.bytes, slot->expected, slot->got);
+}
+
+uint8_t* UcxReceiver::place(const ChunkHeader& header) {
+  Slot* slot = worker_->chunked.find(header.receive_id);
+  return slot != nullptr ? slot->data + header.offset : nullptr;
+}
+
+void UcxReceiver::placed(const ChunkHeader& header, size_t bytes) {
+  Slot* slot = worker_->chunked.find(header.receive_id);
+  slot->got += bytes;
+  worker_->moved++;
+  if (slot->got == slot->expected) fill(slot, slot->got);
+}
+
+// In order when the sender is closed, unless it was asked for something.
+void UcxReceiver::stream_ended() {
+  for (const ReceiveOp* op = ops_.first; op != nullptr; op = op->next) {
+    for (int i = 0; i < op->count; i++) {
+      if (op->slots[i].receive_id == 0) continue;
+      return stream_lost(BITRAIL_ERR_PEER_LOST, "it was closed before a message");
+    }
+  }
+}
+
+void UcxReceiver::stream_lost(bitrail_status_t status, const std::string& why) {
+  lose_endpoint(endpoint_, failure(status, "connection to {} is lost: {}", name_, why));
 }
 
 void UcxReceiver::fill(Slot* slot, size_t bytes) {

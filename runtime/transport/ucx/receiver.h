@@ -8,15 +8,18 @@
 #include "runtime/transport/tables.h"
 #include "runtime/transport/ucx/endpoint.h"
 #include "runtime/transport/ucx/operations.h"
+#include "runtime/transport/ucx/stream.h"
 
 namespace bitrail::transport::ucx {
 
 class Worker;
 
-class UcxReceiver : public Receiver {
+class UcxReceiver : public Receiver, private FrameSink {
  public:
   UcxReceiver(std::shared_ptr<Worker> worker, Endpoint* endpoint);
   ~UcxReceiver() override;
+  // Long messages come through this connected socket; takes it over.
+  Status use_stream(int fd);
 
   Status irecv(int count, const Buffer* buffers, Request* request, bool* accepted) override;
   Status flush(int count, const Buffer* buffers, Request* request) override;
@@ -45,6 +48,11 @@ class UcxReceiver : public Receiver {
   void fill(Slot* slot, size_t bytes);
   void release(Arrival* arrival);
   void finish(ReceiveOp* op);
+  bool frame(const ChunkHeader& header) override;
+  uint8_t* place(const ChunkHeader& header) override;
+  void placed(const ChunkHeader& header, size_t bytes) override;
+  void stream_ended() override;
+  void stream_lost(bitrail_status_t status, const std::string& why) override;
   static void got(void* request, ucs_status_t status, size_t bytes, void* user);
 
   std::shared_ptr<Worker> worker_;
@@ -56,6 +64,7 @@ class UcxReceiver : public Receiver {
   Chain<ReceiveOp> ops_;
   uint64_t order_ = 0;
   size_t gets_ = 0;  // UCX is writing into so many buffers
+  std::unique_ptr<InStream> stream_;
 };
 
 }  // namespace bitrail::transport::ucx

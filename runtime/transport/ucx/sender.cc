@@ -1,5 +1,7 @@
 #include "runtime/transport/ucx/sender.h"
 
+#include <sys/socket.h>
+
 #include <algorithm>
 
 #include "runtime/transport/ucx/worker.h"
@@ -20,6 +22,7 @@ constexpr size_t kEagerBytesChunked = 64 << 10;
 // transport's buffer: shared memory 8 KiB, TCP 64 KiB less headers.
 constexpr size_t kChunkBytesLocal = 8 << 10;
 constexpr size_t kChunkBytesRemote = 60 << 10;
+constexpr int kStreamBytesLocal = 128 << 10;  // the kernel doubles it
 constexpr int kChunkWindowLocal = 16, kChunkWindowRemote = 4;
 
 void on_sent(void* request, ucs_status_t status, void* user) {
@@ -64,6 +67,15 @@ UcxSender::~UcxSender() {
   worker_->deliver_held(this);
   std::erase(worker_->senders, this);
   std::erase(endpoint_->senders, this);
+}
+
+void UcxSender::use_stream(int fd) {
+  // Within a host nothing has to be in flight, and what is in flight should still lie in the caches
+  // when it is read. Between hosts the kernel finds out how much the way holds.
+  if (endpoint_->local) {
+    setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &kStreamBytesLocal, sizeof(kStreamBytesLocal));
+  }
+  stream_.reset(new OutStream(worker_->poller(), fd, &worker_->streams_waiting, this));
 }
 
 ucs_status_ptr_t UcxSender::post(SendOp* op, MessageId id, const void* header, size_t header_bytes,
@@ -116,7 +128,7 @@ void UcxSender::keep(SendOp* op, const uint8_t* data, size_t bytes, Request* req
   op->user = request;
   op->parent = nullptr;
   op->endpoint = endpoint_;
-  op->queued = op->launched = op->in_ucx = false;
+  op->queued = op->streaming = op->launched = op->in_ucx = false;
   op->bytes = data;
   op->size = bytes;
   op->send_id = 0;
@@ -179,11 +191,26 @@ void UcxSender::granted(SendOp* op, const GrantHeader& grant) {
     return;
   }
   op->receive_id = grant.receive_id;
+  if (stream_ != nullptr) {
+    op->streaming = true;
+    stream_->push(op);
+    return;
+  }
   if (worker_->must_wait(*endpoint_)) {
     worker_->enqueue(op);
   } else {
     pump(op);
   }
+}
+
+void UcxSender::streamed(SendOp* op) {
+  op->streaming = false;
+  finish(op);
+}
+
+void UcxSender::stream_lost(const std::string& why) {
+  lose_endpoint(endpoint_,
+                failure(BITRAIL_ERR_PEER_LOST, "connection to {} is lost: {}", name_, why));
 }
 
 void UcxSender::pump(SendOp* op) {
@@ -259,6 +286,7 @@ void UcxSender::sent(SendOp* op, ucs_status_t status) {
 Request* UcxSender::retire(SendOp* op) {
   if (op->send_id != 0) worker_->long_sends.erase(op->send_id);
   if (op->queued) worker_->dequeue(op);
+  if (op->streaming) stream_->remove(op);
   Request* user = op->user;
   ops_.remove(op);
   worker_->send_ops.give(op);

@@ -7,16 +7,19 @@
 
 #include "runtime/transport/ucx/endpoint.h"
 #include "runtime/transport/ucx/operations.h"
+#include "runtime/transport/ucx/stream.h"
 
 namespace bitrail::transport::ucx {
 
 class Worker;
 
-class UcxSender : public Sender {
+class UcxSender : public Sender, private FrameSource {
  public:
   // `get`: long messages by UCX's rendezvous (the receiver reads this process's memory).
   UcxSender(std::shared_ptr<Worker> worker, Endpoint* endpoint, uint32_t connection, bool get);
   ~UcxSender() override;
+  // Long messages go through this connected socket from now on; takes it over.
+  void use_stream(int fd);
 
   Status isend(const void* data, size_t bytes, uint64_t tag, uint32_t cookie, Memory* memory,
                Request* request, bool* accepted) override;
@@ -44,6 +47,8 @@ class UcxSender : public Sender {
   void launch(SendOp* op);
   void launched(SendOp* op, ucs_status_ptr_t sent);  // what UCX said
   void launch_long(SendOp* op);
+  void streamed(SendOp* op) override;
+  void stream_lost(const std::string& why) override;
   void pump(SendOp* op);
   // Takes the operation out of everything; returns whom to tell, null for nobody.
   Request* retire(SendOp* op);
@@ -58,6 +63,7 @@ class UcxSender : public Sender {
   int chunk_window_;
   std::string name_;
   Chain<SendOp> ops_;  // accepted, not complete
+  std::unique_ptr<OutStream> stream_;
 };
 
 }  // namespace bitrail::transport::ucx

@@ -304,10 +304,17 @@ int Worker::progress() {
   return count;
 }
 
+bool Worker::only_tcp(bool local) const {
+  const auto has = [this](const char* name) { return transports_.find(name) != std::string::npos; };
+  if (!has("tcp") || has("rc_") || has("dc_") || has("ud_")) return false;
+  return !local || !(has("sysv") || has("posix") || has("xpmem") || has("knem") || has("cma"));
+}
+
 unsigned Worker::progress_ucx() {
   in_round_ = true;
-  const unsigned events = ucp_worker_progress(ucp_);
+  unsigned events = ucp_worker_progress(ucp_);
   in_round_ = false;
+  if (streams_waiting > 0 || chunked.size() > 0) events += static_cast<unsigned>(poller_.poll());
   while (queue_first_ != nullptr) {
     SendOp* op = queue_first_;
     dequeue(op);

@@ -8,8 +8,10 @@
 // - UCX's rendezvous by get, where the receiver can read the sender's memory (CMA): one copy, made
 //   by the receiver inside progress(), so it ends soon after the receiver wants it to end;
 // - else request, grant, chunks (message.h): the receiver copies each chunk in its callback and
-//   stops by forgetting the receive's id. UCX's rendezvous over TCP or shared-memory fragments is
-//   not used because UCX 1.13 cannot cancel it, and because it has no limit on what is in flight.
+//   stops by forgetting the receive's id. Between hosts that have nothing but TCP the chunks go
+//   through a socket of their own (stream.h), else as active messages. UCX's rendezvous over TCP or
+//   shared-memory fragments is not used because UCX 1.13 cannot cancel it, and because it has no
+//   limit on what is in flight.
 #pragma once
 
 #include <sched.h>
@@ -79,6 +81,8 @@ class Worker {
   const Options& options() const { return options_; }
   SidePoller* poller() { return &poller_; }
   bool has_cma() const { return has_cma_; }
+  // Has UCX nothing better than TCP to a process in this host (`local`) or in another?
+  bool only_tcp(bool local) const;
   const std::string& transports() const { return transports_; }
   ucp_context_h ucp_context() const { return context_; }
   uint64_t nonce() const { return nonce_; }
@@ -94,6 +98,7 @@ class Worker {
   std::vector<UcxReceiver*> receivers;
   std::vector<UcxListener*> listeners;
   std::vector<Endpoint*> failed;  // to be closed by progress()
+  int streams_waiting = 0;        // OutStreams that wait for room
   uint64_t moved = 0;             // counts arrivals and completions
 
  private:
