@@ -138,7 +138,7 @@ class Engine {
   int event_fd_ = -1;            // the context's
   // The transport registers each long message whose memory is not, and scratch can be.
   std::atomic<bool> registers_{false};
-  int spins_ = 10;               // rounds without an event before the core is given away
+  int spins_ = 10;  // rounds without an event before the core is given away
   int wake_fd_ = -1;
   std::thread thread_;
 };
