@@ -27,9 +27,11 @@ Status begin(bitrail_comm* comm, Compiled* compiled, const void* send, void* rec
     if (call->scratch.data == nullptr)
       return failure(BITRAIL_ERR_NO_MEMORY, "rank {}: no {} bytes of scratch for {}",
                      comm->world.rank, program.scratch_bytes, program.schedule.name);
+    comm->engine->register_scratch(&call->scratch);
   }
   call->run = compiled->take();
   if (call->scratch.data != nullptr) engine::bind_scratch(*call->run, call->scratch.data);
+  call->run->scratch_memory = call->scratch.memory.get();
   for (const uint32_t id : program.inputs)  // read only, as the schedule says
     call->run->base[id] = static_cast<std::byte*>(const_cast<void*>(send));
   for (const uint32_t id : program.outputs) call->run->base[id] = static_cast<std::byte*>(recv);
@@ -38,7 +40,7 @@ Status begin(bitrail_comm* comm, Compiled* compiled, const void* send, void* rec
 
 Status end(Call* call, Status status) {
   if (call->run != nullptr) call->compiled->give(call->run);
-  if (call->scratch.data != nullptr) call->comm->engine->scratch().give(call->scratch);
+  if (call->scratch.data != nullptr) call->comm->engine->scratch().give(std::move(call->scratch));
   if (status.ok()) call->comm->engine->totals().raw_bytes.add(call->raw_bytes);
   if (call->state != nullptr) finish_onebit(call->state, status);
   return status;

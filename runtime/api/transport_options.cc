@@ -11,6 +11,7 @@ transport::verbs::IbOptions ib_options(const config::Settings& settings) {
   ib.address_range = settings.ib_address_range;
   ib.timeout = settings.ib_timeout;
   ib.retry_count = settings.ib_retry_count;
+  ib.keepalive_ms = settings.ib_keepalive_ms;
   ib.service_level = settings.ib_service_level;
   ib.traffic_class = settings.ib_traffic_class;
   ib.pkey_index = settings.ib_pkey;

@@ -37,6 +37,7 @@ struct Settings {
   std::string ib_address_range;       // BITRAIL_IB_ADDRESS_RANGE
   int64_t ib_timeout = 0;             // BITRAIL_IB_TIMEOUT
   int64_t ib_retry_count = 0;         // BITRAIL_IB_RETRY_COUNT
+  int64_t ib_keepalive_ms = 0;        // BITRAIL_IB_KEEPALIVE_MS
   int64_t ib_service_level = 0;       // BITRAIL_IB_SERVICE_LEVEL
   int64_t ib_traffic_class = 0;       // BITRAIL_IB_TRAFFIC_CLASS
   int64_t ib_pkey = 0;                // BITRAIL_IB_PKEY

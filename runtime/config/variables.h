@@ -81,6 +81,9 @@ inline constexpr std::array kVariables = {
              "4.096 us * 2^this until an unanswered packet is sent again"},
     Variable{"BITRAIL_IB_RETRY_COUNT", &Settings::ib_retry_count, "7", 0, 7, "",
              "times that a packet is sent again before the connection fails"},
+    Variable{"BITRAIL_IB_KEEPALIVE_MS", &Settings::ib_keepalive_ms, "5000", 0, 3'600'000, "",
+             "silence in milliseconds after which a peer that something waits for is asked whether "
+             "it is there; 0: never"},
     Variable{"BITRAIL_IB_SERVICE_LEVEL", &Settings::ib_service_level, "0", 0, 15, "",
              "InfiniBand service level of the connections"},
     Variable{"BITRAIL_IB_TRAFFIC_CLASS", &Settings::ib_traffic_class, "0", 0, 255, "",

@@ -87,8 +87,9 @@ void Engine::post(Run* run, uint32_t id) {
     const Span none;
     const Span& span = step.reads != 0 ? *program.read(step, 0) : none;
     const void* data = step.reads != 0 ? run->at(span) : nullptr;
-    status = mesh_.sender(step.peer)->isend(data, span.bytes, tag, program.signature, nullptr,
-                                            &request, &accepted);
+    status = mesh_.sender(step.peer)->isend(data, span.bytes, tag, program.signature,
+                                            span.scratch ? run->scratch_memory : nullptr, &request,
+                                            &accepted);
     if (accepted) {
       totals_.sent_bytes.add(span.bytes);
       totals_.messages.add(1);
@@ -97,8 +98,10 @@ void Engine::post(Run* run, uint32_t id) {
     transport::Buffer buffer;
     buffer.tag = tag;
     if (step.writes != 0) {
-      buffer.data = run->at(*program.write(step, 0));
-      buffer.bytes = program.write(step, 0)->bytes;
+      const Span& span = *program.write(step, 0);
+      buffer.data = run->at(span);
+      buffer.bytes = span.bytes;
+      if (span.scratch) buffer.memory = run->scratch_memory;
     }
     status = mesh_.receiver(step.peer)->irecv(1, &buffer, &request, &accepted);
   }

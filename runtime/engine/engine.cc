@@ -42,6 +42,7 @@ Status Engine::start(Deadline deadline) {
   if (wake_fd_ < 0)
     return failure(BITRAIL_ERR_SYSTEM, "rank {}: eventfd: {}", rank_, std::strerror(errno));
   event_fd_ = context_->event_fd();
+  registers_ = world_size_ > 1 && context_->devices() > 0 && context_->device(0).registers_messages;
   if (world_size_ > 1) {
     struct Introduction {
       transport::Handle collective, point;

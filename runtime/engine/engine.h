@@ -77,6 +77,9 @@ class Engine {
   int rank() const { return rank_; }
   int world_size() const { return world_size_; }
   Scratch& scratch() { return scratch_; }
+  // Registers a block of it, once, where the transport would register each message instead. Where
+  // there is no room for that it stays so: messages are smaller, and their errors reach all ranks.
+  void register_scratch(Scratch::Block* block);
 
  private:
   Status first_failure() const;
@@ -133,7 +136,9 @@ class Engine {
   std::atomic<bool> stopping_{false};
   std::atomic<int> callers_{0};  // threads that wait for the lock
   int event_fd_ = -1;            // the context's
-  int spins_ = 10;               // rounds without an event before the core is given away
+  // The transport registers each long message whose memory is not, and scratch can be.
+  std::atomic<bool> registers_{false};
+  int spins_ = 10;  // rounds without an event before the core is given away
   int wake_fd_ = -1;
   std::thread thread_;
 };

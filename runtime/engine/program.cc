@@ -22,6 +22,7 @@ Span bind(const Program& program, const Range& range) {
   Span span;
   span.buffer = range.buffer;
   span.slot = range.slot;
+  span.scratch = program.schedule.buffers[range.buffer].role == schedule::Role::scratch;
   span.begin = elements.begin;
   span.end = std::max(elements.begin, elements.end);
   span.offset = bytes.begin;

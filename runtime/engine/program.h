@@ -24,6 +24,7 @@ using Executor = void (*)(Run& run, const Step& step);
 struct Span {
   uint32_t buffer = 0;
   uint32_t slot = 0;
+  bool scratch = false;  // the buffer is
   uint64_t offset = 0, bytes = 0;
   uint64_t begin = 0, end = 0;
   uint64_t elements() const { return end - begin; }

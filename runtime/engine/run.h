@@ -28,10 +28,11 @@ struct alignas(64) ScratchLine {
 
 struct Run {
   const Program* program = nullptr;
-  std::vector<std::byte*> base;          // by buffer
-  std::vector<ScratchLine> own_scratch;  // of programs that need little
-  std::vector<uint32_t> waits;           // by step, counts down
-  std::vector<Message> messages;         // by step; only send and recv are used
+  std::vector<std::byte*> base;                 // by buffer
+  std::vector<ScratchLine> own_scratch;         // of programs that need little
+  transport::Memory* scratch_memory = nullptr;  // registration of other scratch; null: none
+  std::vector<uint32_t> waits;                  // by step, counts down
+  std::vector<Message> messages;                // by step; only send and recv are used
   std::vector<uint32_t>
       ready;  // computing steps that may run: a min-heap, so the lowest id goes first
   std::vector<uint32_t> completed;  // messages that the transport finished since the last look

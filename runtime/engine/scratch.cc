@@ -8,12 +8,18 @@
 namespace bitrail::engine {
 namespace {
 
-constexpr uint64_t kHugePage = uint64_t{2} << 20;
+// Pages of its own, so that a registration of it reaches nothing else, and ends with it.
+constexpr uint64_t kPage = 4096, kHugePage = uint64_t{2} << 20;
+
+void release(Scratch::Block* block) {
+  block->memory.reset();  // before the memory goes
+  std::free(block->data);
+}
 
 }  // namespace
 
 Scratch::~Scratch() {
-  for (const Block& block : free_) std::free(block.data);
+  for (Block& block : free_) release(&block);
 }
 
 Scratch::Block Scratch::take(uint64_t bytes) {
@@ -26,28 +32,28 @@ Scratch::Block Scratch::take(uint64_t bytes) {
     if (best == free_.end() && !free_.empty()) {  // none: grow the largest
       best = std::max_element(free_.begin(), free_.end(),
                               [](const Block& a, const Block& b) { return a.bytes < b.bytes; });
-      std::free(best->data);
+      release(&*best);
       free_.erase(best);
       best = free_.end();
     }
     if (best != free_.end()) {
-      const Block block = *best;
+      Block block = std::move(*best);
       free_.erase(best);
       return block;
     }
   }
-  const uint64_t align = bytes >= kHugePage ? kHugePage : 64;
+  const uint64_t align = bytes >= kHugePage ? kHugePage : kPage;
   const uint64_t size = (bytes + align - 1) / align * align;
   void* data = std::aligned_alloc(align, size);
   if (data == nullptr) return {};
   if (align == kHugePage) ::madvise(data, size, MADV_HUGEPAGE);  // advice: failing changes nothing
-  return {static_cast<std::byte*>(data), size};
+  return {static_cast<std::byte*>(data), size, nullptr};
 }
 
 void Scratch::give(Block block) {
   if (block.data == nullptr) return;
   std::lock_guard lock(mutex_);
-  free_.push_back(block);
+  free_.push_back(std::move(block));
 }
 
 }  // namespace bitrail::engine

@@ -4,8 +4,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <vector>
+
+#include "runtime/transport/transport.h"
 
 namespace bitrail::engine {
 
@@ -14,6 +17,7 @@ class Scratch {
   struct Block {
     std::byte* data = nullptr;
     uint64_t bytes = 0;
+    std::shared_ptr<transport::Memory> memory;  // its registration; null: none
   };
   Scratch() = default;
   ~Scratch();

@@ -5,6 +5,7 @@
 #include <ctime>
 
 #include "runtime/engine/engine.h"
+#include "runtime/trace/log.h"
 
 namespace bitrail::engine {
 namespace {
@@ -151,6 +152,17 @@ Status Engine::finish(Transfer* transfer) {
     drive_until([transfer] { return transfer->done.load(std::memory_order_relaxed); });
   }
   return transfer->status;
+}
+
+void Engine::register_scratch(Scratch::Block* block) {
+  if (block->memory != nullptr || !registers_.load(std::memory_order_relaxed) || failed_) return;
+  std::unique_ptr<transport::Memory> memory;
+  const Status status =
+      context_->register_memory(block->data, block->bytes, transport::kHost, &memory);
+  block->memory = std::move(memory);
+  if (status.ok() || !registers_.exchange(false)) return;
+  log::warn("rank {}: scratch stays unregistered, and each long message is registered instead: {}",
+            rank_, status.text());
 }
 
 std::string Engine::awaited(const Run& run) const {

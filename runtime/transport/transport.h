@@ -47,6 +47,9 @@ struct DeviceProperties {
   int max_grouped_receives = 8;  // buffers in one irecv
   size_t max_message_bytes = 0;
   bool registration_is_global = false;  // one registration serves all connections of the context
+  // Long ones whose memory is not registered, for their time. register_memory() and the end of what
+  // it made are then for any thread.
+  bool registers_messages = false;
 };
 
 // What a listener hands to its peers through any channel. Travels by value; the bytes come from the

@@ -19,6 +19,7 @@ class VerbsContext : public Context {
       devices_.back().memory_types = kHost;
       devices_.back().max_message_bytes = kMaxMessageBytes;
       devices_.back().registration_is_global = true;
+      devices_.back().registers_messages = true;
     }
   }
   ~VerbsContext() override { worker_->close(); }

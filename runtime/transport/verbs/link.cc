@@ -168,6 +168,7 @@ void Link::received(QueuePair* pair, const ibv_wc& completion) {
     return nonsense("an immediate");
   }
   worker_->moved++;
+  heard_++;
   switch (immediate.signal) {
     case Signal::data:
       on_data(pair, immediate.value);
@@ -250,6 +251,28 @@ void Link::check_queue_pairs(const Port& port) {
                  "connection with {} is lost: {} reports a fatal error of queue pair {}", name_,
                  port.name, pair->qp->qp_num));
   }
+}
+
+void Link::keep_alive(int64_t now_ns, int64_t period_ns) {
+  if (!open_ || goodbye_said_ || pairs_.empty() || !failing_.ok() || !has_requests()) {
+    silent_since_ns_ = 0;
+    return;
+  }
+  if (silent_since_ns_ == 0 || heard_ != heard_before_) {
+    heard_before_ = heard_;
+    silent_since_ns_ = now_ns;
+    return;
+  }
+  if (now_ns - silent_since_ns_ < period_ns) return;
+  silent_since_ns_ = now_ns;
+  // What is on its way asks as well; and there is one question at a time.
+  if (pairs_[0]->first_mark != pairs_[0]->next_mark || !send_room(*pairs_[0], 0)) return;
+  send_word(Signal::credit, in_.consumed(), true);
+  in_.told();
+}
+
+int64_t Link::keep_alive_ns(int64_t period_ns) const {
+  return silent_since_ns_ == 0 ? INT64_MAX : silent_since_ns_ + period_ns;
 }
 
 void Link::fail(Status why) {

@@ -42,6 +42,12 @@ class Link {
   // Asks the device whether the queue pairs at this port still work.
   void check_queue_pairs(const Port& port);
 
+  // Asks a peer that was silent for so long whether it is there, while something waits for it: by a
+  // word that the peer's device acknowledges. A device that does not fails the connection.
+  void keep_alive(int64_t now_ns, int64_t period_ns);
+  // When keep_alive() wants to be called.
+  int64_t keep_alive_ns(int64_t period_ns) const;
+
   // Ends the connection once what has arrived was looked at. The first reason stays.
   void fail(Status why);
   const Status& failing() const { return failing_; }
@@ -54,6 +60,8 @@ class Link {
   // The peer's device has all that was posted.
   bool quiet() const;
   virtual size_t outstanding() const = 0;
+  // A request needs something from the peer.
+  virtual bool has_requests() const = 0;
   const std::string& name() const { return name_; }
 
  protected:
@@ -115,6 +123,9 @@ class Link {
   bool connected_ = false, goodbye_said_ = false;
   int64_t retry_ns_ = INT64_MAX;
   int retries_ = 0;
+  // heard_ counts what came; it was heard_before_ at silent_since_ns_. 0: not looked at.
+  uint32_t heard_ = 0, heard_before_ = 0;
+  int64_t silent_since_ns_ = 0;
   Status failing_;
 };
 

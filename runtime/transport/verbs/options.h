@@ -14,6 +14,7 @@ struct IbOptions {
   std::string address_range;            // CIDR that a chosen GID must match; empty: any
   int64_t timeout = 20;                 // 4.096 us * 2^timeout until a packet is sent again
   int64_t retry_count = 7;              // times that it is
+  int64_t keepalive_ms = 5000;          // silence until a peer that is waited for is asked; 0 never
   int64_t service_level = 0;
   int64_t traffic_class = 0;
   int64_t pkey_index = 0;

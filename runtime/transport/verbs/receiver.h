@@ -23,6 +23,7 @@ class VerbsReceiver : public Receiver, public Link {
   std::vector<Unexpected> unexpected() const override;
   std::string peer_address() const override { return name_; }
   size_t outstanding() const override { return 0; }
+  bool has_requests() const override { return ops_.size > 0; }
 
  private:
   Shape shape() const override;

@@ -24,6 +24,7 @@ class VerbsSender : public Sender, public Link {
                Request* request, bool* accepted) override;
   std::string peer_address() const override { return name_; }
   size_t outstanding() const override { return ops_.size; }
+  bool has_requests() const override { return ops_.size > 0; }
 
  private:
   Shape shape() const override;

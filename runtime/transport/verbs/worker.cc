@@ -226,6 +226,10 @@ int Worker::progress() {
     if (events == 0) break;
     count += events;
   }
+  // The clock is for those who poll in vain, and not in each round.
+  constexpr uint32_t kIdleRounds = 1024;
+  idle_rounds_ = count > 0 ? 0 : idle_rounds_ + 1;
+  if (idle_rounds_ >= kIdleRounds) keep_alive();
   if (!failing.empty()) {
     end_failing();
     count++;
@@ -233,6 +237,14 @@ int Worker::progress() {
   // Set-up is slow anyway; a system call in each round would not be.
   if (poller_.watched() > 0 && (ticks_++ & 255) == 0) count += service_side_channel();
   return count;
+}
+
+void Worker::keep_alive() {
+  idle_rounds_ = 0;
+  const int64_t period_ns = options_.ib.keepalive_ms * 1'000'000;
+  if (period_ns <= 0 || links.empty()) return;
+  const int64_t now = now_ns();
+  for (Link* link : links) link->keep_alive(now, period_ns);
 }
 
 int Worker::service_side_channel() {
@@ -263,6 +275,7 @@ Status Worker::arm(bool* idle) {
   if (!broken_.ok()) return broken_;
   drain_events();
   check_ports();
+  keep_alive();
   if (!held_.empty() || !failing.empty()) return {};
   if (poller_.watched() > 0 && service_side_channel() > 0) return {};
   for (const Station& station : stations_) {
@@ -283,7 +296,10 @@ Status Worker::arm(bool* idle) {
 int64_t Worker::next_timer_ns() const {
   int64_t next = INT64_MAX;
   for (const VerbsListener* listener : listeners) next = std::min(next, listener->next_timer_ns());
-  for (const Link* link : links) next = std::min(next, link->retry_ns());
+  const int64_t period_ns = options_.ib.keepalive_ms * 1'000'000;
+  for (const Link* link : links) {
+    next = std::min({next, link->retry_ns(), link->keep_alive_ns(period_ns)});
+  }
   return next;
 }
 

@@ -94,6 +94,7 @@ class Worker {
   void check_ports();
   void end_failing();
   int service_side_channel();
+  void keep_alive();
   int drain_events();
   template <typename Done>
   bool drain(Done done);
@@ -110,7 +111,7 @@ class Worker {
   Status broken_;
   bool told_ = false;  // everybody knows that it is broken
   int64_t closing_budget_ns_ = 1'000'000'000;
-  uint32_t ticks_ = 0;
+  uint32_t ticks_ = 0, idle_rounds_ = 0;
 };
 
 }  // namespace bitrail::transport::verbs
