@@ -64,6 +64,7 @@ TEST_F(Env, DoesNotKnowOtherNames) {
 TEST_F(Env, AnswersManyThreadsAndStartsAgain) {
   const char* before = table()->get_env("NCCL_IB_TC");
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (int i = 0; i < 4; i++) {
     threads.emplace_back([] {
       for (int round = 0; round < 1000; round++) EXPECT_STREQ(table()->get_env("NCCL_IB_TC"), "8");
