@@ -57,8 +57,8 @@ def main():
         if found is None:
             sys.exit(77)
         kinds = sorted({name.rsplit("_v", 1)[0] for name in found})
-        print(f"NCCL {version}: " + "; ".join(
-            f"{kind} {', '.join(str(n) for n in sorted(number(f) for f in found if f.startswith(kind + '_')))}" for kind in kinds))
+        by_kind = [(kind, sorted(number(name) for name in found if name.startswith(f"{kind}_"))) for kind in kinds]
+        print(f"NCCL {version}: " + "; ".join(f"{kind} {', '.join(map(str, numbers))}" for kind, numbers in by_kind))
         nets = [name for name in found if name.startswith("ncclNetPlugin_")]
         newest = max(nets, key=number)
         if newest not in served:
