@@ -1,14 +1,19 @@
 // The plugin's parts that are functions of their input: handles, NCCL's lists and variables, codes.
 #include <gtest/gtest.h>
 
+#include <sched.h>
+
 #include <fstream>
 #include <map>
+#include <mutex>
 
 #include "plugin/log/log.h"
 #include "plugin/net/devices.h"
 #include "plugin/net/handle.h"
+#include "plugin/net/lock.h"
 #include "plugin/settings/interfaces.h"
 #include "plugin/settings/settings.h"
+#include "tests/support/spawn.h"
 
 namespace bitrail::plugin {
 namespace {
@@ -127,6 +132,26 @@ TEST(Settings, KeepCommunicatorsAndJobsApart) {
   settings.ib_traffic_class = 9;
   transport_options(settings, 1, 7, &first);
   EXPECT_EQ(first.ib.traffic_class, 9);
+}
+
+TEST(Lock, LetsOneInAtATime) {
+  Lock lock;
+  int64_t inside = 0, total = 0;  // unguarded but for the lock
+  test::spawn(4, [&](int) {
+    for (int i = 0; i < 20'000; i++) {
+      const std::lock_guard guard(lock);
+      EXPECT_EQ(++inside, 1);
+      total++;
+      if (i % 100 == 0) sched_yield();  // the others come to wait
+      inside--;
+    }
+  });
+  EXPECT_EQ(total, 80'000);
+  ASSERT_TRUE(lock.try_lock());
+  EXPECT_FALSE(lock.try_lock());
+  lock.unlock();
+  EXPECT_TRUE(lock.try_lock());
+  lock.unlock();
 }
 
 TEST(Devices, TellWhatTheirPartsTell) {
