@@ -3,6 +3,7 @@
 // file.
 #pragma once
 
+#include <algorithm>
 #include <exception>
 
 #include "plugin/log/log.h"
@@ -63,6 +64,15 @@ nccl::Result isend(void* send_comm, void* data, size_t bytes, int tag, void* mem
 nccl::Result irecv(void* receive_comm, int count, void** data, size_t* bytes, int* tags,
                    void** memories, void** parents, void** request);
 
+// From version 9.
+template <typename VirtualDevice>
+nccl::Result make_device(int* device, VirtualDevice* parts) {
+  return guarded("makeVDevice", [&] {
+    return plugin::make_device(parts == nullptr ? nullptr : parts->devices,
+                               parts == nullptr ? 0 : parts->count, device);
+  });
+}
+
 // Versions 6 to 8.
 nccl::Result register_memory_int(void* comm, void* data, int bytes, int type, void** memory);
 nccl::Result isend_int(void* send_comm, void* data, int bytes, int tag, void* memory,
@@ -97,8 +107,9 @@ nccl::Result get_properties(int device, Properties* properties) {
     }
     if constexpr (requires { properties->virtual_device; }) {
       properties->force_flush = all.force_flush;
-      properties->virtual_device.count = 1;
-      properties->virtual_device.devices[0] = device;
+      properties->virtual_device.count = all.virtual_device.count;
+      std::copy_n(all.virtual_device.devices, all.virtual_device.count,
+                  properties->virtual_device.devices);
       properties->max_p2p_bytes = all.max_p2p_bytes;
       properties->max_collective_bytes = all.max_collective_bytes;
     }

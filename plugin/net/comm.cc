@@ -85,7 +85,7 @@ bool connected(const Comm* comm) {
   return kind == Kind::sending || kind == Kind::receiving;
 }
 
-Request* take_request(Comm* comm) {
+Request* search_request(Comm* comm) {
   for (unsigned tries = 0; tries < kRequests; tries++) {
     Request* request = &comm->requests[comm->next_request++ % kRequests];
     if (request->state.load(std::memory_order_acquire) != State::unused) continue;

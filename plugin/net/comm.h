@@ -57,7 +57,14 @@ inline Comm* as(void* pointer, Kind kind) {
 }
 
 // With the domain's mutex held: an unused request, pending from now on; null when all are in use.
-Request* take_request(Comm* comm);
+Request* search_request(Comm* comm);
+inline Request* take_request(Comm* comm) {
+  Request* next = &comm->requests[comm->next_request % kRequests];
+  if (next->state.load(std::memory_order_acquire) != State::unused) return search_request(comm);
+  comm->next_request++;
+  next->state.store(State::pending, std::memory_order_relaxed);
+  return next;
+}
 
 // Gives up a set-up; `key` is in instance->pending.
 void drop_pending(Instance* instance, const void* key);

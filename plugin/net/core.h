@@ -13,6 +13,9 @@ inline constexpr const char* kName = "BitRail";
 nccl::Result get_devices(int* count);
 nccl::Result get_properties(int index, nccl::PropertiesV12* properties);
 
+// A device of up to 4 others; the transport has to be able to.
+nccl::Result make_device(const int* parts, int count, int* index);
+
 nccl::Result listen(Instance* instance, int device, void* handle, void** listen_comm);
 // Polled: success with a null comm means "call again".
 nccl::Result connect(Instance* instance, int device, void* handle, void** send_comm);

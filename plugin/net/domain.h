@@ -12,6 +12,7 @@
 #include <mutex>
 #include <thread>
 
+#include "plugin/net/lock.h"
 #include "runtime/transport/transport.h"
 
 namespace bitrail::plugin {
@@ -19,7 +20,7 @@ namespace bitrail::plugin {
 struct Instance;
 
 struct Domain {
-  std::mutex mutex;
+  Lock mutex;
   std::unique_ptr<transport::Context> context;
   Instance* instance = nullptr;
   std::thread::id thread;          // of those that got it; see Instance::by_thread

@@ -27,8 +27,8 @@ Status check(const Comm& comm, void* data, size_t bytes, int type) {
   if (type != nccl::kPointerHost && type != nccl::kPointerCuda) {
     return failure(BITRAIL_ERR_INVALID_ARGUMENT, "memory of type {}: neither host nor CUDA", type);
   }
-  const transport::DeviceProperties* properties = device(comm.device);
-  if (properties == nullptr || (pointer_support(*properties) & type) == 0) {
+  const Device* found = device(comm.device);
+  if (found == nullptr || (pointer_support(found->properties) & type) == 0) {
     return failure(BITRAIL_ERR_INVALID_ARGUMENT, "this device does not take CUDA memory");
   }
   if (data == nullptr) return failure(BITRAIL_ERR_INVALID_ARGUMENT, "the address is NULL");

@@ -12,6 +12,11 @@ namespace {
 
 constexpr int kMaxComms = 64 << 10;
 
+// The number of a device in a domain's context. A connection uses its device's ports, no other.
+Status resolve(Domain* domain, int index, int* number) {
+  return domain->context->combine(device(index)->parts, number);
+}
+
 Status start_listening(Instance* instance, int device, void* handle, Comm** comm) {
   Domain* domain = nullptr;
   BITRAIL_TRY(acquire_domain(instance, &domain));
@@ -20,7 +25,9 @@ Status start_listening(Instance* instance, int device, void* handle, Comm** comm
   Status status;
   {
     const std::lock_guard lock(domain->mutex);
-    status = domain->context->listen(device, &inner, &listener);
+    int number = 0;
+    status = resolve(domain, device, &number);
+    if (status.ok()) status = domain->context->listen(number, &inner, &listener);
     if (status.ok()) status = encode_handle(inner, instance->comm_id, handle);
     if (!status.ok()) listener.reset();
   }
@@ -65,8 +72,12 @@ Status poll_connect(Instance* instance, int device, const void* key, Comm** comm
   Status status;
   {
     const std::lock_guard lock(domain->mutex);
-    status = domain->context->connect(device, pending->handle, {-1}, pending->deadline,
-                                      &pending->state, &sender);
+    int number = 0;
+    status = resolve(domain, device, &number);
+    if (status.ok()) {
+      status = domain->context->connect(number, pending->handle, {-1}, pending->deadline,
+                                        &pending->state, &sender);
+    }
     progress(domain);
   }
   if (status.ok() && sender != nullptr) {
@@ -122,10 +133,11 @@ nccl::Result get_devices(int* count) {
 }
 
 nccl::Result get_properties(int index, nccl::PropertiesV12* properties) {
-  const transport::DeviceProperties* known = device(index);
-  if (properties == nullptr || known == nullptr) {
+  const Device* found = device(index);
+  if (properties == nullptr || found == nullptr) {
     return refuse("getProperties", "device {} of {}", index, device_count());
   }
+  const transport::DeviceProperties* known = &found->properties;
   *properties = {};
   properties->name = const_cast<char*>(known->name.c_str());
   const bool has_path = !known->pci_path.empty();
@@ -139,13 +151,23 @@ nccl::Result get_properties(int index, nccl::PropertiesV12* properties) {
   properties->max_comms = kMaxComms;
   properties->max_receives = known->max_grouped_receives;
   properties->device_type = nccl::kNetDeviceHost;
-  properties->virtual_device.count = 1;
-  properties->virtual_device.devices[0] = index;
+  properties->virtual_device.count = static_cast<int>(found->parts.size());
+  std::copy(found->parts.begin(), found->parts.end(), properties->virtual_device.devices);
   properties->max_p2p_bytes = std::min(nccl::kMaxMessageBytes, known->max_message_bytes);
   properties->max_collective_bytes = properties->max_p2p_bytes;
   properties->max_multi_request = 1;
   properties->rail_id = properties->plane_id = nccl::kUndefined;
   return nccl::kSuccess;
+}
+
+nccl::Result make_device(const int* parts, int count, int* index) {
+  constexpr const char* kCall = "makeVDevice";
+  if (parts == nullptr || index == nullptr) return refuse(kCall, "no list, or no place");
+  if (count < 1 || static_cast<size_t>(count) > transport::kMaxCombined) {
+    return refuse(kCall, "{} parts, allowed are 1 to {}", count, transport::kMaxCombined);
+  }
+  const Status status = make_virtual_device({parts, parts + count}, index);
+  return status.ok() ? nccl::kSuccess : report(kCall, status);
 }
 
 nccl::Result listen(Instance* instance, int device, void* handle, void** listen_comm) {

@@ -14,18 +14,25 @@ transport::Memory* memory_of(void* pointer) {
   return pointer == nullptr ? nullptr : static_cast<Registration*>(pointer)->memory.get();
 }
 
-// What is wrong with one buffer; empty when nothing.
-std::string misuse(const void* data, size_t bytes, int tag, const void* memory,
-                   const Domain* domain) {
+bool fits(const void* data, size_t bytes, int tag, const void* memory, const Domain* domain) {
+  return bytes <= nccl::kMaxMessageBytes && tag >= 0 && (data != nullptr || bytes == 0) &&
+         (memory == nullptr || static_cast<const Registration*>(memory)->domain == domain);
+}
+
+// What is wrong with a buffer that does not fit.
+std::string misuse(const void* data, size_t bytes, int tag) {
   if (bytes > nccl::kMaxMessageBytes) {
     return fmt::format("{} bytes, allowed are {}", bytes, nccl::kMaxMessageBytes);
   }
   if (tag < 0) return fmt::format("tag {} is negative", tag);
-  if (data == nullptr && bytes > 0) return fmt::format("{} bytes at NULL", bytes);
-  if (memory != nullptr && static_cast<const Registration*>(memory)->domain != domain) {
-    return "the memory is registered with another communicator";
-  }
-  return {};
+  if (data == nullptr) return fmt::format("{} bytes at NULL", bytes);
+  return "the memory is registered with another communicator";
+}
+
+__attribute__((cold, noinline)) nccl::Result refuse_buffer(const char* call, int index,
+                                                           const void* data, size_t bytes,
+                                                           int tag) {
+  return refuse(call, "buffer {}: {}", index, misuse(data, bytes, tag));
 }
 
 // The profiler's event for a part of a request.
@@ -50,13 +57,9 @@ void stop_events(Request* request) {
 
 void give_back(Request* request) { request->state.store(State::unused, std::memory_order_release); }
 
-// After the transport's call. A peer that is gone is told by test(), whatever was being posted.
-nccl::Result posted(const char* call, const Status& status, bool accepted, Request* request,
-                    void** result) {
-  if (status.ok() && accepted) [[likely]] {
-    *result = request;
-    return nccl::kSuccess;
-  }
+// The transport did not take it. A peer that is gone is told by test(), whatever was being posted.
+__attribute__((cold, noinline)) nccl::Result not_posted(const char* call, const Status& status,
+                                                        Request* request, void** result) {
   if (status.code() == BITRAIL_ERR_PEER_LOST) {
     request->transport.status = status.code();
     request->transport.text = status.text();
@@ -89,9 +92,8 @@ nccl::Result isend(void* send_comm, void* data, size_t bytes, int tag, void* mem
   *result = nullptr;
   Comm* comm = as(send_comm, Kind::sending);
   if (comm == nullptr) return refuse(kCall, "the send comm is NULL or closed");
-  if (bytes > nccl::kMaxMessageBytes || tag < 0 || data == nullptr || memory != nullptr) {
-    const std::string wrong = misuse(data, bytes, tag, memory, comm->domain);
-    if (!wrong.empty()) return refuse(kCall, "{}", wrong);
+  if (!fits(data, bytes, tag, memory, comm->domain)) [[unlikely]] {
+    return refuse_buffer(kCall, 0, data, bytes, tag);
   }
   Request* request = nullptr;
   bool accepted = false;
@@ -106,8 +108,12 @@ nccl::Result isend(void* send_comm, void* data, size_t bytes, int tag, void* mem
     status = comm->sender->isend(data, bytes, static_cast<uint64_t>(tag), 0, memory_of(memory),
                                  &request->transport, &accepted);
   }
-  if (parent != nullptr && accepted) start_event(request, parent, 0, bytes);
-  return posted(kCall, status, accepted, request, result);
+  if (!accepted || !status.ok()) [[unlikely]] {
+    return not_posted(kCall, status, request, result);
+  }
+  if (parent != nullptr) start_event(request, parent, 0, bytes);
+  *result = request;
+  return nccl::kSuccess;
 }
 
 nccl::Result irecv(void* receive_comm, int count, void** data, const size_t* bytes, const int* tags,
@@ -127,8 +133,9 @@ nccl::Result irecv(void* receive_comm, int count, void** data, const size_t* byt
   transport::Buffer buffers[transport::kMaxGroupedReceives];
   for (int i = 0; i < count; i++) {
     void* memory = memories == nullptr ? nullptr : memories[i];
-    const std::string wrong = misuse(data[i], bytes[i], tags[i], memory, comm->domain);
-    if (!wrong.empty()) return refuse(kCall, "buffer {}: {}", i, wrong);
+    if (!fits(data[i], bytes[i], tags[i], memory, comm->domain)) [[unlikely]] {
+      return refuse_buffer(kCall, i, data[i], bytes[i], tags[i]);
+    }
     buffers[i] = {data[i], bytes[i], static_cast<uint64_t>(tags[i]), memory_of(memory)};
   }
   Request* request = nullptr;
@@ -142,10 +149,14 @@ nccl::Result irecv(void* receive_comm, int count, void** data, const size_t* byt
     request->count = count;
     status = comm->receiver->irecv(count, buffers, &request->transport, &accepted);
   }
-  for (int i = 0; parents != nullptr && accepted && i < count; i++) {
+  if (!accepted || !status.ok()) [[unlikely]] {
+    return not_posted(kCall, status, request, result);
+  }
+  for (int i = 0; parents != nullptr && i < count; i++) {
     start_event(request, parents[i], 1, bytes[i]);
   }
-  return posted(kCall, status, accepted, request, result);
+  *result = request;
+  return nccl::kSuccess;
 }
 
 nccl::Result iflush(void* receive_comm, int count, void** data, const int* bytes, void** memories,
@@ -163,8 +174,9 @@ nccl::Result iflush(void* receive_comm, int count, void** data, const int* bytes
     void* memory = memories == nullptr ? nullptr : memories[i];
     if (bytes[i] < 0) return refuse(kCall, "buffer {}: {} bytes", i, bytes[i]);
     const auto size = static_cast<size_t>(bytes[i]);
-    const std::string wrong = misuse(data[i], size, 0, memory, comm->domain);
-    if (!wrong.empty()) return refuse(kCall, "buffer {}: {}", i, wrong);
+    if (!fits(data[i], size, 0, memory, comm->domain)) {
+      return refuse_buffer(kCall, i, data[i], size, 0);
+    }
     buffers[i] = {data[i], size, 0, memory_of(memory)};
   }
   const std::lock_guard lock(comm->domain->mutex);

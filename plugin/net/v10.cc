@@ -46,5 +46,5 @@ BITRAIL_PLUGIN_TABLE const bitrail::nccl::NetV10 ncclNetPlugin_v10 = {
     .close_listen = bitrail::plugin::calls::close_listen,
     .get_device_memory = nullptr,
     .irecv_consumed = nullptr,
-    .make_virtual_device = nullptr,
+    .make_virtual_device = bitrail::plugin::calls::make_device<bitrail::nccl::VirtualDeviceV9>,
 };

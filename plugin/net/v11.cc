@@ -24,7 +24,7 @@ BITRAIL_PLUGIN_TABLE const bitrail::nccl::NetV11 ncclNetPlugin_v11 = {
     .close_listen = bitrail::plugin::calls::close_listen,
     .get_device_memory = nullptr,
     .irecv_consumed = nullptr,
-    .make_virtual_device = nullptr,
+    .make_virtual_device = bitrail::plugin::calls::make_device<bitrail::nccl::VirtualDeviceV9>,
     .finalize = bitrail::plugin::calls::finalize,
     .set_attributes = nullptr,
 };

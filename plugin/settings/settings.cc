@@ -2,7 +2,9 @@
 
 #include <array>
 #include <cstdlib>
+#include <string_view>
 
+#include "plugin/env/values.h"
 #include "plugin/log/log.h"
 #include "plugin/settings/interfaces.h"
 #include "runtime/api/transport_options.h"
@@ -53,8 +55,6 @@ constexpr std::array kKnobs = {
     Knob{"NCCL_IB_PCI_RELAXED_ORDERING", "BITRAIL_IB_RELAXED_ORDERING", relaxed},
 };
 
-const char* environment(const char* name) { return std::getenv(name); }
-
 }  // namespace
 
 std::vector<config::Assignment> nccl_defaults(const Lookup& lookup,
@@ -78,6 +78,13 @@ std::vector<config::Assignment> nccl_defaults(const Lookup& lookup,
 }
 
 Status load_settings(config::Settings* settings) {
+  Values file;
+  BITRAIL_TRY(nccl_values(&file));
+  const Lookup environment = [&file](const char* name) -> const char* {
+    if (const char* set = std::getenv(name)) return set;
+    const auto found = file.find(std::string_view(name));
+    return found == file.end() ? nullptr : found->second.c_str();
+  };
   std::vector<std::string> ignored;
   const std::vector<config::Assignment> defaults = nccl_defaults(environment, &ignored);
   for (const std::string& text : ignored) warn("init", "{}; the default is used", text);

@@ -18,7 +18,7 @@ using Lookup = std::function<const char*(const char* name)>;
 std::vector<config::Assignment> nccl_defaults(const Lookup& lookup,
                                               std::vector<std::string>* ignored);
 
-// Reads both from the environment.
+// Reads both from the environment, and from the file that BITRAIL_CONFIG names.
 Status load_settings(config::Settings* settings);
 
 // What to open a transport with. `comm_id` is the communicator's, 0 where NCCL does not tell it:

@@ -35,8 +35,9 @@ Status parse_file(std::string_view text, const std::string& name,
                      "{}: not a NAME=VALUE line (BITRAIL_CONFIG names this file)", where);
     }
     const std::string key(cut(line.substr(0, equals)));
-    if (!key.starts_with("BITRAIL_")) {
-      return failure(BITRAIL_ERR_CONFIG, "{}: only BITRAIL_* names belong here, not '{}'", where,
+    if (!key.starts_with("BITRAIL_") && !is_other(key)) {
+      return failure(BITRAIL_ERR_CONFIG,
+                     "{}: only BITRAIL_* and NCCL_* names belong here, not '{}'", where,
                      key.substr(0, 64));
     }
     if (key == "BITRAIL_CONFIG") {

@@ -1,5 +1,6 @@
 // The configuration file: NAME=VALUE lines, '#' starts a comment line, blank lines are skipped.
-// Quotes are not special; blanks around name and value are cut.
+// Quotes are not special; blanks around name and value are cut. Names are BITRAIL_* and, for NCCL
+// (plugin/env), NCCL_*.
 #pragma once
 
 #include <string>

@@ -105,6 +105,7 @@ Status apply(const std::vector<Assignment>& assignments, Settings* settings,
     BITRAIL_TRY(assign(variable, variable.standard, "the table of defaults", settings));
   }
   for (const Assignment& assignment : assignments) {
+    if (is_other(assignment.name)) continue;
     const Variable* variable = find(assignment.name);
     if (variable == nullptr) {
       if (unknown != nullptr) unknown->push_back(assignment);

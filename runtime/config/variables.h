@@ -116,6 +116,8 @@ struct Assignment {
 };
 
 const Variable* find(std::string_view name);
+// A name that the file may hold for somebody else: NCCL_*.
+inline bool is_other(std::string_view name) { return name.starts_with("NCCL_"); }
 // Sets one member, checked against type, range and choices: BITRAIL_ERR_CONFIG otherwise.
 Status assign(const Variable& variable, std::string_view value, const std::string& where,
               Settings* settings);

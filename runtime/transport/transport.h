@@ -80,6 +80,7 @@ struct Buffer {
 };
 
 constexpr int kMaxGroupedReceives = 8;
+constexpr size_t kMaxCombined = 4;  // devices
 
 // One isend or irecv in flight.
 struct Request {
@@ -141,6 +142,15 @@ class Context {
   virtual const char* name() const = 0;  // "ucx", "ucx+emulated"
   virtual int devices() const = 0;
   virtual const DeviceProperties& device(int index) const = 0;
+  // A number for listen() and connect() that stands for these devices and no other: each connection
+  // uses all of them. The same devices in the same order give the same number.
+  virtual Status combine(const std::vector<int>& parts, int* device) {
+    if (parts.size() == 1 && parts[0] >= 0 && parts[0] < devices()) {
+      *device = parts[0];
+      return {};
+    }
+    return failure(BITRAIL_ERR_UNSUPPORTED, "transport {} does not combine devices", name());
+  }
 
   virtual Status listen(int device, Handle* handle, std::unique_ptr<Listener>* listener) = 0;
   // Polled with the same handle until *sender is set. `pending` holds the set-up's state between

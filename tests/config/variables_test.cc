@@ -139,6 +139,17 @@ TEST(Variables, EnvironmentWinsOverFile) {
   }
 }
 
+TEST(File, HoldsNcclsNamesForOthers) {
+  std::vector<Assignment> assignments, unknown;
+  ASSERT_TRUE(parse_file("NCCL_DEBUG=INFO\nBITRAIL_TIMEOUT_MS=7000\n", "f", &assignments).ok());
+  ASSERT_EQ(assignments.size(), 2U);
+  EXPECT_EQ(assignments[0].name, "NCCL_DEBUG");
+  Settings settings;
+  ASSERT_TRUE(apply(assignments, &settings, &unknown).ok());
+  EXPECT_EQ(settings.timeout_ms, 7000);
+  EXPECT_TRUE(unknown.empty());
+}
+
 TEST(File, ProblemsNameFileAndLine) {
   struct Case {
     const char *text, *expected;

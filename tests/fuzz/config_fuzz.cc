@@ -23,7 +23,7 @@ std::vector<std::vector<uint8_t>> fuzz_seeds() {
     if (variable.name != "BITRAIL_CONFIG") all += fmt::format("{} = 1\n", variable.name);
   }
   return {bytes_of(all), bytes_of("BITRAIL_TIMEOUT_MS=5K\r\nBITRAIL_DEBUG=info\n"),
-          bytes_of("BITRAIL_LINK_MBPS = 1e3\nBITRAIL_RANK=-1")};
+          bytes_of("BITRAIL_LINK_MBPS = 1e3\nNCCL_DEBUG = INFO\nBITRAIL_RANK=-1")};
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -1,4 +1,4 @@
-"""The plugin exports NCCL's tables and nothing else: exported_names.py NM FILE"""
+"""A plugin exports NCCL's tables and nothing else: exported_names.py NM FILE [NAME...]"""
 import subprocess
 import sys
 
@@ -6,12 +6,13 @@ EXPECTED = {f"ncclNetPlugin_v{version}" for version in range(6, 13)}
 
 
 def main():
-    nm, file = sys.argv[1:]
+    nm, file, *names = sys.argv[1:]
+    expected = set(names) or EXPECTED
     text = subprocess.run([nm, "-D", "--defined-only", file], check=True, text=True,
                           stdout=subprocess.PIPE).stdout
-    names = {line.split()[-1] for line in text.splitlines() if line}
-    if names != EXPECTED:
-        sys.exit(f"missing {sorted(EXPECTED - names)}, too many {sorted(names - EXPECTED)}")
+    found = {line.split()[-1] for line in text.splitlines() if line}
+    if found != expected:
+        sys.exit(f"missing {sorted(expected - found)}, too many {sorted(found - expected)}")
     kinds = {line.split()[-2] for line in text.splitlines() if line}
     if kinds - {"D", "R"}:
         sys.exit(f"tables have to be data, not {sorted(kinds)}")

@@ -1,6 +1,7 @@
 // Bad input: each call gives the code that NCCL expects, writes one line and changes nothing.
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <climits>
 #include <cstring>
 #include <random>
@@ -120,6 +121,73 @@ TEST_P(Input, DevicesOutOfRange) {
   expect_told();
 }
 
+TEST_P(Input, VirtualDevices) {
+  if (GetParam() < 9) return;  // came with version 9
+  int count = 0, device = -7;
+  ASSERT_EQ(net_.devices(&count), kSuccess);
+  nccl::VirtualDeviceV12 parts{1, {0}};
+  ASSERT_EQ(net_.make_device(&device, &parts), kSuccess);
+  EXPECT_EQ(device, 0);  // itself
+  EXPECT_EQ(net_.make_device(&device, nullptr), kInvalidArgument);
+  expect_told();
+  EXPECT_EQ(net_.make_device(nullptr, &parts), kInvalidArgument);
+  expect_told();
+  for (const nccl::VirtualDeviceV12& wrong : {nccl::VirtualDeviceV12{0, {}},
+                                              {-1, {}},
+                                              {5, {0}},
+                                              {INT_MAX, {0}},
+                                              {2, {0, 0}},
+                                              {1, {count}},
+                                              {1, {-1}},
+                                              {2, {0, INT_MAX}}}) {
+    parts = wrong;
+    EXPECT_EQ(net_.make_device(&device, &parts), kInvalidArgument);
+    expect_told();
+  }
+  int after = 0;
+  ASSERT_EQ(net_.devices(&after), kSuccess);
+  EXPECT_EQ(after, count);
+}
+
+// Where there are several: the whole has the parts' speed, one number, and carries messages.
+TEST_P(Input, VirtualDeviceOfAll) {
+  int count = 0, device = -1, again = -1;
+  ASSERT_EQ(net_.devices(&count), kSuccess);
+  if (GetParam() < 9) return;
+  if (count < 2) GTEST_SKIP() << "one device: rdma/plugin has more";
+  nccl::VirtualDeviceV12 parts{std::min(count, 4), {0, 1, 2, 3}};
+  ASSERT_EQ(net_.make_device(&device, &parts), kSuccess);
+  ASSERT_EQ(net_.make_device(&again, &parts), kSuccess);
+  EXPECT_EQ(device, again);
+  EXPECT_GE(device, count);
+  int speed = 0;
+  nccl::PropertiesV12 properties;
+  for (int i = 0; i < parts.count; i++) {
+    ASSERT_EQ(net_.get_properties(i, &properties), kSuccess);
+    speed += properties.speed_mbps;
+  }
+  ASSERT_EQ(net_.get_properties(device, &properties), kSuccess);
+  EXPECT_EQ(properties.speed_mbps, speed);
+  EXPECT_EQ(properties.virtual_device.count, parts.count);
+  EXPECT_NE(strchr(properties.name, '+'), nullptr) << properties.name;
+  ASSERT_EQ(net_.close_listen(session_.listener), kSuccess);
+  session_.listener = nullptr;
+  ASSERT_EQ(net_.listen(session_.context, device, session_.handle.data(), &session_.listener),
+            kSuccess);
+  session_.device = device;
+  session_.connect();
+  std::vector<uint8_t> out(3 << 20, 0x5b), in(out.size());
+  void* receiving = session_.receive(in.data(), in.size(), 1);
+  void* sending = session_.send(out.data(), out.size(), 1);
+  EXPECT_EQ(session_.finish(receiving), kSuccess);
+  EXPECT_EQ(session_.finish(sending), kSuccess);
+  EXPECT_EQ(in, out);
+  const nccl::VirtualDeviceV12 of_virtual{2, {device, 0}};
+  parts = of_virtual;
+  EXPECT_EQ(net_.make_device(&again, &parts), kInvalidArgument);
+  expect_told();
+}
+
 TEST_P(ContextInput, FinalizedContext) {
   void* context = nullptr;
   ASSERT_EQ(net_.init(&context, 1), kSuccess);
@@ -212,6 +280,44 @@ TEST_P(Input, SizesTagsAndCounts) {
               kInvalidArgument);
     expect_told("buffers");
   }
+  // The lists, and what one of the buffers is.
+  request = &request;
+  EXPECT_EQ(net_.irecv(session_.receiver, 2, nullptr, bytes, tags, memories, nullptr, &request),
+            kInvalidArgument);
+  EXPECT_EQ(request, nullptr);
+  expect_told("NULL");
+  EXPECT_EQ(net_.irecv(session_.receiver, 2, data, bytes, nullptr, memories, nullptr, &request),
+            kInvalidArgument);
+  expect_told("NULL");
+  EXPECT_EQ(net_.irecv(session_.receiver, 2, data, bytes, tags, memories, nullptr, nullptr),
+            kInvalidArgument);
+  expect_told();
+  data[1] = nullptr;
+  EXPECT_EQ(net_.irecv(session_.receiver, 2, data, bytes, tags, memories, nullptr, &request),
+            kInvalidArgument);
+  expect_told("buffer 1");
+  data[1] = place;
+  bytes[1] = huge;
+  EXPECT_EQ(net_.irecv(session_.receiver, 2, data, bytes, tags, memories, nullptr, &request),
+            kInvalidArgument);
+  expect_told("bytes");
+  if (GetParam() < 9) {  // negative as int
+    bytes[1] = SIZE_MAX;
+    EXPECT_EQ(net_.irecv(session_.receiver, 2, data, bytes, tags, memories, nullptr, &request),
+              kInvalidArgument);
+    expect_told("bytes");
+  }
+  bytes[1] = 8;
+  int sizes[2] = {8, -8};
+  EXPECT_EQ(net_.iflush(session_.receiver, 2, data, sizes, memories, &request), kInvalidArgument);
+  EXPECT_EQ(request, nullptr);
+  expect_told("bytes");
+  EXPECT_EQ(net_.iflush(session_.receiver, 2, nullptr, sizes, memories, &request),
+            kInvalidArgument);
+  expect_told();
+  EXPECT_EQ(net_.isend(session_.sender, place, 8, INT_MIN, nullptr, nullptr, &request),
+            kInvalidArgument);
+  expect_told("tag");
   tags[1] = -5;
   EXPECT_EQ(net_.irecv(session_.receiver, 2, data, bytes, tags, memories, nullptr, &request),
             kInvalidArgument);
@@ -220,6 +326,32 @@ TEST_P(Input, SizesTagsAndCounts) {
   EXPECT_EQ(net_.test(nullptr, &done, nullptr), kInvalidArgument);
   EXPECT_EQ(done, 0);
   expect_told();
+  // One that was told done is none any more, nor is one without a place for the answer.
+  void* sending = session_.send(place, 8, INT_MAX);  // the largest tag
+  void* receiving = session_.receive(place, 8, INT_MAX);
+  EXPECT_EQ(net_.test(receiving, nullptr, nullptr), kInvalidArgument);
+  expect_told();
+  EXPECT_EQ(session_.finish(receiving), kSuccess);
+  EXPECT_EQ(session_.finish(sending), kSuccess);
+  EXPECT_EQ(net_.test(sending, &done, nullptr), kInvalidArgument);
+  expect_told("in flight");
+}
+
+// Memory of one communicator is not another's, nor is a registration that went.
+TEST_P(ContextInput, MemoryOfAnotherCommunicator) {
+  session_.connect();
+  Session other(GetParam(), 9);
+  other.connect();
+  uint8_t place[64] = {};
+  void* memory = nullptr;
+  ASSERT_EQ(net_.register_memory(other.sender, place, 64, nccl::kPointerHost, &memory), kSuccess);
+  void* request = &request;
+  EXPECT_EQ(net_.isend(session_.sender, place, 8, 1, memory, nullptr, &request), kInvalidArgument);
+  EXPECT_EQ(request, nullptr);
+  expect_told("another communicator");
+  EXPECT_EQ(net_.deregister_memory(session_.sender, memory), kInvalidArgument);
+  expect_told();
+  EXPECT_EQ(net_.deregister_memory(other.sender, memory), kSuccess);
 }
 
 TEST_P(Input, MessageLongerThanItsReceive) {
@@ -262,6 +394,30 @@ TEST_P(Input, ClosedComms) {
   EXPECT_EQ(net_.register_memory(receiver, place, 8, nccl::kPointerHost, &memory),
             kInvalidArgument);
   expect_told("closed");
+  EXPECT_EQ(net_.deregister_memory(sender, memory), kInvalidArgument);
+  expect_told("closed");
+  void* data = place;
+  size_t bytes = 8;
+  int tag = 1, size = 8;
+  request = &request;
+  EXPECT_EQ(net_.irecv(receiver, 1, &data, &bytes, &tag, &memory, nullptr, &request),
+            kInvalidArgument);
+  EXPECT_EQ(request, nullptr);
+  expect_told("closed");
+  EXPECT_EQ(net_.iflush(receiver, 1, &data, &size, &memory, &request), kInvalidArgument);
+  expect_told("closed");
+  // A listener is neither of the two.
+  EXPECT_EQ(net_.isend(session_.listener, place, 8, 1, nullptr, nullptr, &request),
+            kInvalidArgument);
+  expect_told();
+  ASSERT_EQ(net_.close_listen(session_.listener), kSuccess);
+  void* accepted = &accepted;
+  EXPECT_EQ(net_.accept(session_.listener, &accepted), kInvalidArgument);
+  EXPECT_EQ(accepted, nullptr);
+  expect_told("closed");
+  EXPECT_EQ(net_.close_listen(session_.listener), kInvalidArgument);
+  expect_told("closed");
+  ASSERT_EQ(net_.listen(session_.context, 0, session_.handle.data(), &session_.listener), kSuccess);
   EXPECT_EQ(net_.close_send(sender), kInvalidArgument);
   expect_told("closed");
   EXPECT_EQ(net_.close_receive(nullptr), kInvalidArgument);

@@ -1,12 +1,19 @@
 // The plugin's parts that are functions of their input: handles, NCCL's lists and variables, codes.
 #include <gtest/gtest.h>
 
+#include <sched.h>
+
+#include <fstream>
 #include <map>
+#include <mutex>
 
 #include "plugin/log/log.h"
+#include "plugin/net/devices.h"
 #include "plugin/net/handle.h"
+#include "plugin/net/lock.h"
 #include "plugin/settings/interfaces.h"
 #include "plugin/settings/settings.h"
+#include "tests/support/spawn.h"
 
 namespace bitrail::plugin {
 namespace {
@@ -125,6 +132,73 @@ TEST(Settings, KeepCommunicatorsAndJobsApart) {
   settings.ib_traffic_class = 9;
   transport_options(settings, 1, 7, &first);
   EXPECT_EQ(first.ib.traffic_class, 9);
+}
+
+TEST(Lock, LetsOneInAtATime) {
+  Lock lock;
+  int64_t inside = 0, total = 0;  // unguarded but for the lock
+  test::spawn(4, [&](int) {
+    for (int i = 0; i < 20'000; i++) {
+      const std::lock_guard guard(lock);
+      EXPECT_EQ(++inside, 1);
+      total++;
+      if (i % 100 == 0) sched_yield();  // the others come to wait
+      inside--;
+    }
+  });
+  EXPECT_EQ(total, 80'000);
+  ASSERT_TRUE(lock.try_lock());
+  EXPECT_FALSE(lock.try_lock());
+  lock.unlock();
+  EXPECT_TRUE(lock.try_lock());
+  lock.unlock();
+}
+
+TEST(Devices, TellWhatTheirPartsTell) {
+  transport::DeviceProperties first, second;
+  first.name = "mlx5_0:1";
+  first.pci_path = "/sys/a";
+  first.guid = 7;
+  first.port = 1;
+  first.speed_mbps = 100'000;
+  first.latency_us = 2;
+  first.memory_types = nccl::kPointerHost | nccl::kPointerCuda;
+  first.max_message_bytes = 1000;
+  first.registration_is_global = true;
+  second = first;
+  second.name = "mlx5_0:2";
+  second.port = 2;
+  second.speed_mbps = 25'000;
+  second.latency_us = 3;
+  second.memory_types = nccl::kPointerHost;
+  second.max_grouped_receives = 4;
+  second.max_message_bytes = 900;
+  const transport::DeviceProperties whole = combined({first, second});
+  EXPECT_EQ(whole.name, "mlx5_0:1+mlx5_0:2");
+  EXPECT_EQ(whole.pci_path, "/sys/a");
+  EXPECT_EQ(whole.guid, 7U);
+  EXPECT_EQ(whole.port, 1);
+  EXPECT_EQ(whole.speed_mbps, 125'000);
+  EXPECT_EQ(whole.latency_us, 3);
+  EXPECT_EQ(whole.memory_types, static_cast<uint32_t>(nccl::kPointerHost));
+  EXPECT_EQ(whole.max_grouped_receives, 4);
+  EXPECT_EQ(whole.max_message_bytes, 900U);
+  EXPECT_TRUE(whole.registration_is_global);
+}
+
+TEST(Settings, TakeNcclsLinesOfTheFile) {
+  const std::string file = testing::TempDir() + "plugin_parts.conf";
+  std::ofstream(file) << "NCCL_IB_TIMEOUT=12\nNCCL_IB_RETRY_CNT=3\nBITRAIL_IB_RETRY_COUNT=4\n";
+  ASSERT_EQ(setenv("BITRAIL_CONFIG", file.c_str(), 1), 0);
+  ASSERT_EQ(setenv("NCCL_IB_TIMEOUT", "13", 1), 0);
+  config::Settings settings;
+  EXPECT_TRUE(load_settings(&settings).ok());
+  EXPECT_EQ(settings.ib_timeout, 13);
+  EXPECT_EQ(settings.ib_retry_count, 4);
+  unsetenv("NCCL_IB_TIMEOUT");
+  EXPECT_TRUE(load_settings(&settings).ok());
+  EXPECT_EQ(settings.ib_timeout, 12);
+  unsetenv("BITRAIL_CONFIG");
 }
 
 TEST(Codes, AreThoseThatNcclExpects) {

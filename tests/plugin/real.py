@@ -13,9 +13,13 @@ import sys
 PLACES = ["/usr/local/cuda*/lib*/libnccl.so.2", "/usr/lib/*/libnccl.so.2", "/opt/*/lib*/libnccl.so.2"]
 
 
+def libraries():
+    return [path for place in PLACES for path in sorted(glob.glob(place))]
+
+
 def main():
     nm, file = sys.argv[1:]
-    found = [path for place in PLACES for path in sorted(glob.glob(place))]
+    found = libraries()
     if not found:
         print("no libnccl.so.2 on this machine (it comes with the CUDA toolkit)")
         sys.exit(77)

@@ -53,7 +53,7 @@ struct Session {
     while (*send == nullptr || *receive == nullptr) {
       ASSERT_FALSE(deadline.passed()) << "set-up hangs";
       if (*send == nullptr) {
-        ASSERT_EQ(net->connect(context, 0, copy.data(), send), nccl::kSuccess);
+        ASSERT_EQ(net->connect(context, device, copy.data(), send), nccl::kSuccess);
       }
       if (*receive == nullptr) {
         ASSERT_EQ(net->accept(listener, receive), nccl::kSuccess);
@@ -90,6 +90,7 @@ struct Session {
 
   std::unique_ptr<Net> net;
   void* context = nullptr;
+  int device = 0;  // that connect() uses
   Handle handle{};
   void* listener = nullptr;
   void* sender = nullptr;

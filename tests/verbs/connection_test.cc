@@ -1,6 +1,7 @@
 // Connections over verbs when devices, ports and calls fail: what the requests end with, who is
 // named, what works again afterwards, and that nothing stays behind (World looks at its end).
 #include <atomic>
+#include <climits>
 
 #define TEST_OVER_VERBS 1
 #include "tests/transport/pair.h"
@@ -96,6 +97,58 @@ TEST(Connection, PortGoesDownAndComesBack) {
   EXPECT_TRUE(again.ok()) << again.text();
   pending.reset();
   expect_new_connections_work(&pair);
+}
+
+// Connections of a combined device use its ports, all of them and no other.
+TEST(Connection, CombinedDevices) {
+  Pair pair({"verbs", "", 0, 0});
+  std::unique_ptr<transport::Listener> listeners[2];
+  for (int i = 0; i < 2; i++) {
+    Side& side = pair.sides[i];
+    side.sender.reset();
+    side.receiver.reset();
+    int first = -1, again = -1, reversed = -1;
+    ASSERT_TRUE(side.context->combine({1, 2}, &first).ok());
+    ASSERT_TRUE(side.context->combine({2, 1}, &reversed).ok());
+    ASSERT_TRUE(side.context->combine({1, 2}, &again).ok());
+    EXPECT_GE(first, side.context->devices());
+    EXPECT_EQ(again, first);
+    EXPECT_NE(reversed, first);
+    side.device = first;
+    side.listener.reset();
+    ASSERT_TRUE(side.context->listen(first, &side.handle, &side.listener).ok());
+  }
+  const int before = pair.world.fake().counters().qps;
+  pair.connect();
+  EXPECT_EQ(pair.world.fake().counters().qps - before, 2 * 2 * 2);  // sides, directions, ports
+  Traffic traffic(&pair);
+  pair.world.fake().set_state("mlx5_0", 1, IBV_PORT_DOWN);
+  Request requests[2];
+  std::vector<uint8_t> data = pattern(200'000, 3), got(data.size());
+  send(pair.a().sender.get(), data.data(), data.size(), 9, 0, &requests[0]);
+  receive(pair.b().receiver.get(), got.data(), got.size(), 9, &requests[1]);
+  ASSERT_TRUE(pair.pump([&] { return requests[0].done && requests[1].done; }));
+  EXPECT_EQ(requests[1].status, BITRAIL_OK) << requests[1].text;
+  EXPECT_EQ(got, data);
+  EXPECT_FALSE(traffic.done());
+  pair.world.fake().set_state("mlx5_2", 1, IBV_PORT_DOWN);
+  ASSERT_TRUE(pair.pump([&] { return traffic.done(); }));
+  expect_lost(traffic, "mlx5_2:1");
+}
+
+TEST(Connection, DevicesThatCannotBeCombined) {
+  Pair pair({"verbs", "", 0, 0});
+  int device = 0;
+  for (const std::vector<int>& parts :
+       {std::vector<int>{}, {0, 0}, {0, 3}, {-1}, {0, 1, 2, 0, 1}, {INT_MAX, 0}}) {
+    const Status status = pair.a().context->combine(parts, &device);
+    EXPECT_EQ(status.code(), BITRAIL_ERR_INVALID_ARGUMENT);
+  }
+  int whole = 0;
+  ASSERT_TRUE(pair.a().context->combine({0, 1}, &whole).ok());
+  EXPECT_EQ(pair.a().context->combine({whole, 2}, &device).code(), BITRAIL_ERR_INVALID_ARGUMENT);
+  EXPECT_EQ(pair.a().context->listen(whole + 1, &pair.a().handle, &pair.a().listener).code(),
+            BITRAIL_ERR_INVALID_ARGUMENT);
 }
 
 TEST(Connection, GidChanges) {

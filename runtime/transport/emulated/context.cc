@@ -31,6 +31,9 @@ class EmulatedContext : public Context {
   const DeviceProperties& device(int index) const override {
     return devices_[static_cast<size_t>(index)];
   }
+  Status combine(const std::vector<int>& parts, int* device) override {
+    return inner_->combine(parts, device);
+  }
 
   Status listen(int device, Handle* handle, std::unique_ptr<Listener>* listener) override {
     return inner_->listen(device, handle, listener);

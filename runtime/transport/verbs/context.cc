@@ -30,6 +30,10 @@ class VerbsContext : public Context {
     return devices_[static_cast<size_t>(index)];
   }
 
+  Status combine(const std::vector<int>& parts, int* device) override {
+    return worker_->combine(parts, device);
+  }
+
   Status listen(int device, Handle* handle, std::unique_ptr<Listener>* listener) override {
     BITRAIL_TRY(check_device(device));
     auto made = std::make_unique<VerbsListener>(worker_, device);
@@ -67,7 +71,7 @@ class VerbsContext : public Context {
 
  private:
   Status check_device(int device) const {
-    if (device >= 0 && device < devices()) return {};
+    if (worker_->has_device(device)) return {};
     return failure(BITRAIL_ERR_INVALID_ARGUMENT, "transport verbs has {} devices, no number {}",
                    devices_.size(), device);
   }

@@ -34,12 +34,11 @@ Link::~Link() {
   std::erase(worker_->failing, this);
 }
 
-// The device asked for first, then the next ones that are usable.
 Status Link::choose_rails(int device, size_t most) {
   const auto& ports = worker_->ports();
   std::string why;
-  for (size_t i = 0; i < ports.size() && rails_.size() < most; i++) {
-    const size_t index = (static_cast<size_t>(device) + i) % ports.size();
+  for (const size_t index : worker_->ports_of(device)) {
+    if (rails_.size() == most) break;
     const Status usable = worker_->make_usable(index);
     if (usable.ok()) {
       rails_.push_back({ports[index], index});

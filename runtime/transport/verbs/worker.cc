@@ -20,6 +20,7 @@ namespace {
 // Enough for about forty connections; more get further queues.
 constexpr int kCompletions = 16 << 10;
 constexpr int kPollBatch = 32;
+static_assert(kMaxRails == kMaxCombined);
 
 Status watch_fd(int epoll, int fd) {
   epoll_event entry{};
@@ -111,6 +112,35 @@ Status Worker::promise_completions(size_t port, int count, CompletionQueue** que
   *queue = made.get();
   station.queues.push_back(std::move(made));
   return {};
+}
+
+Status Worker::combine(const std::vector<int>& parts, int* device) {
+  std::vector<size_t> ports;
+  for (const int part : parts) {
+    const auto port = static_cast<size_t>(part);
+    if (part < 0 || port >= ports_.size() || std::count(ports.begin(), ports.end(), port) != 0) {
+      return failure(BITRAIL_ERR_INVALID_ARGUMENT,
+                     "device {} cannot be combined: there are {}, each is used once", part,
+                     ports_.size());
+    }
+    ports.push_back(port);
+  }
+  if (ports.empty() || ports.size() > kMaxCombined) {
+    return failure(BITRAIL_ERR_INVALID_ARGUMENT, "{} devices to combine, allowed are 1 to {}",
+                   ports.size(), kMaxCombined);
+  }
+  auto known = std::find(combinations_.begin(), combinations_.end(), ports);
+  if (known == combinations_.end()) known = combinations_.insert(known, std::move(ports));
+  *device = static_cast<int>(ports_.size() + static_cast<size_t>(known - combinations_.begin()));
+  return {};
+}
+
+std::vector<size_t> Worker::ports_of(int device) const {
+  const auto index = static_cast<size_t>(device);
+  if (index >= ports_.size()) return combinations_[index - ports_.size()];
+  std::vector<size_t> ports(ports_.size());
+  for (size_t i = 0; i < ports.size(); i++) ports[i] = (index + i) % ports.size();
+  return ports;
 }
 
 Status Worker::make_usable(size_t index) {

@@ -60,6 +60,15 @@ class Worker {
   const std::vector<std::shared_ptr<Port>>& ports() const { return ports_; }
   SidePoller* poller() { return &poller_; }
 
+  // Numbers from ports().size() on stand for combinations.
+  Status combine(const std::vector<int>& parts, int* device);
+  bool has_device(int device) const {
+    return device >= 0 && static_cast<size_t>(device) < ports_.size() + combinations_.size();
+  }
+  // The ports that a connection of this device may use, the first first: all, beginning with it,
+  // or what was combined.
+  std::vector<size_t> ports_of(int device) const;
+
   Pool<SendOp> send_ops;
   Pool<ReceiveOp> receive_ops;
   Pool<Target> targets;
@@ -101,6 +110,7 @@ class Worker {
 
   Options options_;
   std::vector<std::shared_ptr<Port>> ports_;
+  std::vector<std::vector<size_t>> combinations_;
   std::vector<Station> stations_;
   std::unique_ptr<EventWatch> watch_;
   int event_fd_ = -1, wake_fd_ = -1;

@@ -2,7 +2,9 @@
 // that it may be shared by threads or, mapped, by processes.
 #pragma once
 
+#include <fcntl.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstddef>
@@ -19,6 +21,27 @@ struct Board {
   std::atomic<int> listening{0}, done{0}, failed{0};
   Handle handles[kMaxBoardRanks][kMaxConnections];
   char text[512] = {};  // of the first that failed
+};
+
+// The board of ranks that were started one by one: in a file, which the first of them makes.
+class BoardFile {
+ public:
+  explicit BoardFile(const char* path) {
+    const int file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    // Zeros are an empty board.
+    if (file >= 0 && ftruncate(file, sizeof(Board)) == 0) {
+      memory_ = mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    }
+    if (file >= 0) close(file);
+    if (memory_ == MAP_FAILED) throw std::bad_alloc();
+  }
+  ~BoardFile() { munmap(memory_, sizeof(Board)); }
+  BoardFile(const BoardFile&) = delete;
+  BoardFile& operator=(const BoardFile&) = delete;
+  Board* board() { return static_cast<Board*>(memory_); }
+
+ private:
+  void* memory_ = MAP_FAILED;
 };
 
 // Boards in memory that children by fork share.

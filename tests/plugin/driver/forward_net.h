@@ -18,6 +18,9 @@ class ForwardNet : public Net {
   nccl::Result get_properties(int device, nccl::PropertiesV12* properties) override {
     return inner_->get_properties(device, properties);
   }
+  nccl::Result make_device(int* device, nccl::VirtualDeviceV12* parts) override {
+    return inner_->make_device(device, parts);
+  }
   nccl::Result listen(void* context, int device, void* handle, void** comm) override {
     return inner_->listen(context, device, handle, comm);
   }

@@ -23,6 +23,8 @@ class Net {
   virtual nccl::Result finalize(void* context) = 0;
   virtual nccl::Result devices(int* count) = 0;
   virtual nccl::Result get_properties(int device, nccl::PropertiesV12* properties) = 0;
+  // kInvalidUsage for tables without (before version 9).
+  virtual nccl::Result make_device(int* device, nccl::VirtualDeviceV12* parts) = 0;
   virtual nccl::Result listen(void* context, int device, void* handle, void** comm) = 0;
   virtual nccl::Result connect(void* context, int device, void* handle, void** comm) = 0;
   virtual nccl::Result accept(void* listen_comm, void** comm) = 0;

@@ -1,6 +1,7 @@
 // Net over a table of one version: converts as NCCL's own shims do.
 #pragma once
 
+#include <algorithm>
 #include <climits>
 #include <memory>
 
@@ -64,9 +65,22 @@ class TableNet : public Net {
     if constexpr (requires { properties.max_p2p_bytes; }) {
       all->max_p2p_bytes = properties.max_p2p_bytes;
       all->virtual_device.count = properties.virtual_device.count;
-      all->virtual_device.devices[0] = properties.virtual_device.devices[0];
+      std::copy_n(properties.virtual_device.devices, 4, all->virtual_device.devices);
     }
     return result;
+  }
+  nccl::Result make_device([[maybe_unused]] int* device,
+                           [[maybe_unused]] nccl::VirtualDeviceV12* parts) override {
+    if constexpr (std::is_same_v<Table, nccl::NetV12>) {
+      return table_->make_virtual_device(device, parts);
+    } else if constexpr (kLongSizes) {
+      if (parts == nullptr) return table_->make_virtual_device(device, nullptr);
+      nccl::VirtualDeviceV9 fewer{parts->count, {}};
+      std::copy_n(parts->devices, 4, fewer.devices);
+      return table_->make_virtual_device(device, &fewer);
+    } else {
+      return nccl::kInvalidUsage;
+    }
   }
   nccl::Result listen([[maybe_unused]] void* context, int device, void* handle,
                       void** comm) override {
@@ -133,7 +147,7 @@ class TableNet : public Net {
     } else {
       int sizes[8] = {};
       for (int i = 0; i < count && i < 8; i++) sizes[i] = static_cast<int>(bytes[i]);
-      *request = nullptr;
+      if (request != nullptr) *request = nullptr;
       return table_->irecv(comm, count, data, sizes, tags, memories, request);
     }
   }
