@@ -91,10 +91,9 @@ Status read_cpu(const XmlFile& file, pugi::xml_node node, Numa* numa) {
   numa->id = static_cast<int>(id);
   numa->family = static_cast<int>(family);
   numa->model = static_cast<int>(model);
-  numa->cpus = node.attribute("affinity").value();
-  numa->arch = node.attribute("arch").value();
-  numa->vendor = node.attribute("vendor").value();
-  return {};
+  BITRAIL_TRY(plain_text(file, node, "affinity", &numa->cpus));
+  BITRAIL_TRY(plain_text(file, node, "arch", &numa->arch));
+  return plain_text(file, node, "vendor", &numa->vendor);
 }
 
 Status read_net(const XmlFile& file, pugi::xml_node node, Port* port) {

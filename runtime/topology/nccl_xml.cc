@@ -161,7 +161,8 @@ Status read_system(const XmlFile& file, std::vector<std::unique_ptr<Draft>>* dra
     if (std::string_view(node.name()) != "cpu")
       return failure(BITRAIL_ERR_CONFIG, "{}: stands in no <cpu>: no path leads there",
                      where(file, node));
-    const std::string host = node.attribute("host_hash").value();
+    std::string host;
+    BITRAIL_TRY(plain_text(file, node, "host_hash", &host));
     if (!drafts->empty() && host.empty() != drafts->front()->host.empty())
       return failure(BITRAIL_ERR_CONFIG, "{}: some <cpu> have a host_hash and some do not",
                      where(file, node));

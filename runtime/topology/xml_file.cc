@@ -114,15 +114,22 @@ Status any_number(const XmlFile& file, pugi::xml_node node, const char* attribut
   return {};
 }
 
-Status required(const XmlFile& file, pugi::xml_node node, const char* attribute,
-                std::string* value) {
+Status plain_text(const XmlFile& file, pugi::xml_node node, const char* attribute,
+                  std::string* value) {
   *value = node.attribute(attribute).value();
-  if (value->empty())
-    return failure(BITRAIL_ERR_CONFIG, "{}: has no {}", where(file, node), attribute);
   const bool plain = std::ranges::none_of(
       *value, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; });
   if (value->size() > kMaxName || !plain)
-    return bad(file, node, attribute, "is too long or has control characters");
+    return failure(BITRAIL_ERR_CONFIG, "{}:{}: {} of <{}> is too long or has control characters",
+                   file.name, line_of(file, node), attribute, node.name());
+  return {};
+}
+
+Status required(const XmlFile& file, pugi::xml_node node, const char* attribute,
+                std::string* value) {
+  BITRAIL_TRY(plain_text(file, node, attribute, value));
+  if (value->empty())
+    return failure(BITRAIL_ERR_CONFIG, "{}: has no {}", where(file, node), attribute);
   return {};
 }
 

@@ -31,7 +31,10 @@ Status whole_number(const XmlFile& file, pugi::xml_node node, const char* attrib
 // The same for a number that may be written 0x1f.
 Status any_number(const XmlFile& file, pugi::xml_node node, const char* attribute,
                   uint64_t* value);
-// Attribute that has to be there, at most kMaxName bytes without control characters.
+// Text of at most kMaxName bytes without control characters; empty where it is missing.
+Status plain_text(const XmlFile& file, pugi::xml_node node, const char* attribute,
+                  std::string* value);
+// The same for an attribute that has to be there.
 Status required(const XmlFile& file, pugi::xml_node node, const char* attribute,
                 std::string* value);
 
