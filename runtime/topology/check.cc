@@ -20,12 +20,11 @@ Status check_sizes(const Machine& m, const std::string& where) {
     const char* what;
     size_t size, most;
   };
-  for (const Size& s : {Size{"NUMA nodes", m.numas.size(), kMaxNumas},
-                        Size{"PCI devices", m.pci.size(), kMaxPci},
-                        Size{"GPUs", m.gpus.size(), kMaxGpus},
-                        Size{"network ports", m.ports.size(), kMaxPorts},
-                        Size{"NVSwitches", m.nvswitches.size(), kMaxSwitches},
-                        Size{"NVLinks", m.links.size(), kMaxLinks}})
+  for (const Size& s :
+       {Size{"NUMA nodes", m.numas.size(), kMaxNumas}, Size{"PCI devices", m.pci.size(), kMaxPci},
+        Size{"GPUs", m.gpus.size(), kMaxGpus}, Size{"network ports", m.ports.size(), kMaxPorts},
+        Size{"NVSwitches", m.nvswitches.size(), kMaxSwitches},
+        Size{"NVLinks", m.links.size(), kMaxLinks}})
     if (s.size > s.most) return bad(where, fmt::format("more than {} {}", s.most, s.what));
   if (m.numas.empty()) return bad(where, "a machine without a NUMA node");
   return {};

@@ -81,8 +81,7 @@ Status assign(const std::string& where, std::string_view word, Shape* shape) {
   const auto* known = std::ranges::find(kKeys, key, &Key::name);
   if (known == kKeys.end()) return unknown(where, key);
   double value = 0;
-  const bool good = parse_value(key, text, &value) && value >= known->low &&
-                    value <= known->high &&
+  const bool good = parse_value(key, text, &value) && value >= known->low && value <= known->high &&
                     (!known->whole || value == static_cast<double>(static_cast<int64_t>(value)));
   if (!good)
     return failure(BITRAIL_ERR_CONFIG, "{}: {}={}: has to be {} from {} to {}{}", where, key,

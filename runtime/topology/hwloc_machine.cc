@@ -81,8 +81,7 @@ int numa_of(Reader* reader, hwloc_obj_t device) {
     for (const auto& [object, index] : reader->numa_of) {
       if (!hwloc_bitmap_isset(above->nodeset, object->os_index)) continue;
       const Numa& numa = reader->machine->numas[static_cast<size_t>(index)];
-      if (found >= 0 &&
-          reader->machine->numas[static_cast<size_t>(found)].package != numa.package)
+      if (found >= 0 && reader->machine->numas[static_cast<size_t>(found)].package != numa.package)
         return unknown_numa(reader->machine);
       found = found < 0 ? index : std::min(found, index);
     }
@@ -121,10 +120,10 @@ int add_device(Reader* reader, hwloc_obj_t device, PciKind kind) {
   int parent = -1;
   for (auto above = switches.rbegin(); above != switches.rend(); ++above) {
     const auto known = reader->pci_of.find(*above);
-    parent = known != reader->pci_of.end()
-                 ? known->second
-                 : add_pci(reader, *above, (*above)->attr->bridge.upstream.pci, parent,
-                           PciKind::bridge);
+    parent =
+        known != reader->pci_of.end()
+            ? known->second
+            : add_pci(reader, *above, (*above)->attr->bridge.upstream.pci, parent, PciKind::bridge);
   }
   return add_pci(reader, device, device->attr->pcidev, parent, kind);
 }

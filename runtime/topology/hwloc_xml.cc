@@ -47,9 +47,9 @@ Status check_object(const XmlFile& file, pugi::xml_node node) {
     BITRAIL_TRY(check_set(file, node, attribute));
   const bool machine = node.parent() == file.document.document_element();
   if (machine != (type == "Machine"))
-    return failure(BITRAIL_ERR_CONFIG, "{}: {}", where(file, node),
-                   machine ? "the outermost object has to be the Machine"
-                           : "a machine in a machine");
+    return failure(
+        BITRAIL_ERR_CONFIG, "{}: {}", where(file, node),
+        machine ? "the outermost object has to be the Machine" : "a machine in a machine");
   if ((type == "PCIDev" || type == "Bridge" || type == "OSDev") && machine)
     return failure(BITRAIL_ERR_CONFIG, "{}: hangs on nothing", where(file, node));
   return {};

@@ -44,9 +44,9 @@ struct Gpu {
 // A port of a network card: what carries one rail.
 struct Port {
   std::string name;
-  int pci = -1;   // -1: the description says only the NUMA node
-  int numa = 0;   // of the PCI device if there is one
-  int port = 0;   // number on the card; 0: not known
+  int pci = -1;     // -1: the description says only the NUMA node
+  int numa = 0;     // of the PCI device if there is one
+  int port = 0;     // number on the card; 0: not known
   double mbps = 0;  // 0: not known
   uint64_t guid = 0;
   bool rdma = true;  // false: plain Ethernet of a machine whose RDMA devices are known
@@ -95,8 +95,8 @@ inline Place place(const Port& port) { return {port.pci, port.numa}; }
 
 // Bounds that every reader keeps, so that hostile input costs little.
 inline constexpr size_t kMaxNumas = 1024, kMaxPci = 16'384, kMaxGpus = 256, kMaxPorts = 256,
-                        kMaxSwitches = 1024, kMaxLinks = 16'384, kMaxNodes = 65'536,
-                        kMaxName = 255, kMaxNotes = 64;
+                        kMaxSwitches = 1024, kMaxLinks = 16'384, kMaxNodes = 65'536, kMaxName = 255,
+                        kMaxNotes = 64;
 inline constexpr int kMaxPciDepth = 64;
 
 }  // namespace bitrail::topology

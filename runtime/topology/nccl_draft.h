@@ -12,10 +12,10 @@ namespace bitrail::topology {
 
 struct Draft {
   Machine machine;
-  std::string host;                               // host_hash
-  std::map<std::string, pugi::xml_node> seen;     // by bus id, to tell of doubles
-  std::map<std::string, int> gpu_at, switch_at;   // by bus id
-  std::vector<pugi::xml_node> gpus;               // the element of each; null: known by class
+  std::string host;                              // host_hash
+  std::map<std::string, pugi::xml_node> seen;    // by bus id, to tell of doubles
+  std::map<std::string, int> gpu_at, switch_at;  // by bus id
+  std::vector<pugi::xml_node> gpus;              // the element of each; null: known by class
 };
 
 // The number of this NVSwitch in the machine.

@@ -154,7 +154,8 @@ Status read_system(const XmlFile& file, std::vector<std::unique_ptr<Draft>>* dra
   const pugi::xml_node system = file.document.document_element();
   const std::string_view version = system.attribute("version").value();
   if (version != "1" && version != "2")
-    return failure(BITRAIL_ERR_CONFIG, "{}: version=\"{}\": versions 1 (NCCL) and 2 (RCCL) are known",
+    return failure(BITRAIL_ERR_CONFIG,
+                   "{}: version=\"{}\": versions 1 (NCCL) and 2 (RCCL) are known",
                    where(file, system), version.substr(0, 64));
   for (pugi::xml_node node : system.children()) {
     if (node.type() != pugi::node_element) continue;

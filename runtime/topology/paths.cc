@@ -87,8 +87,8 @@ Route pci_route(const Machine& machine, Place from, Place to) {
   }
   narrow(machine, up, up.size(), &route);
   narrow(machine, down, down.size(), &route);
-  route.switches = static_cast<int>((up.empty() ? 0 : up.size() - 1) +
-                                    (down.empty() ? 0 : down.size() - 1));
+  route.switches =
+      static_cast<int>((up.empty() ? 0 : up.size() - 1) + (down.empty() ? 0 : down.size() - 1));
   if (from.numa != to.numa) {
     route.path = Path::sys;
     const Numa& numa = machine.numas[static_cast<size_t>(from.numa)];

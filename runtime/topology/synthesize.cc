@@ -51,11 +51,11 @@ void add_gpus(const Shape& shape, const Counts& counts, Machine* machine) {
   }
   if (shape.nvlink == 0 || counts.gpus == 0) return;
   machine->nvswitches.push_back("nvswitch");
-  const double each = shape.nvlink_gbs > 0 ? shape.nvlink_gbs
-                                           : nvlink_bandwidth(static_cast<int>(shape.gpu));
+  const double each =
+      shape.nvlink_gbs > 0 ? shape.nvlink_gbs : nvlink_bandwidth(static_cast<int>(shape.gpu));
   for (int i = 0; i < counts.gpus; i++)
-    machine->links.push_back({i, LinkTarget::nvswitch, 0, static_cast<int>(shape.nvlink),
-                              each * shape.nvlink});
+    machine->links.push_back(
+        {i, LinkTarget::nvswitch, 0, static_cast<int>(shape.nvlink), each * shape.nvlink});
 }
 
 void add_nics(const Shape& shape, const Counts& counts, Machine* machine) {
@@ -78,8 +78,8 @@ Machine synthesize(const Shape& shape) {
   const int sockets =
       shape.sockets > 0 ? static_cast<int>(shape.sockets) : (counts.gpus > 1 ? 2 : 1);
   counts.numas = sockets * static_cast<int>(shape.numa);
-  counts.switches = shape.switches >= 0 ? static_cast<int>(shape.switches)
-                                        : std::min(counts.gpus, counts.nics);
+  counts.switches =
+      shape.switches >= 0 ? static_cast<int>(shape.switches) : std::min(counts.gpus, counts.nics);
   counts.bandwidth = pci_bandwidth(transfers(shape.pcie), static_cast<int>(shape.lanes));
   for (int i = 0; i < counts.numas; i++) {
     Numa numa;

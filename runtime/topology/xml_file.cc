@@ -24,8 +24,10 @@ Status check_shape(const XmlFile& file) {
   while (node) {
     if (node.type() == pugi::node_doctype &&
         std::string_view(node.value()).find('[') != std::string_view::npos)
-      return failure(BITRAIL_ERR_CONFIG, "{}:{}: defines entities or elements (<!DOCTYPE ... [): "
-                     "no topology needs that", file.name, line_of(file, node));
+      return failure(BITRAIL_ERR_CONFIG,
+                     "{}:{}: defines entities or elements (<!DOCTYPE ... [): "
+                     "no topology needs that",
+                     file.name, line_of(file, node));
     if (++elements > kMaxElements)
       return failure(BITRAIL_ERR_CONFIG, "{}:{}: more than {} elements", file.name,
                      line_of(file, node), kMaxElements);
@@ -45,7 +47,8 @@ Status check_shape(const XmlFile& file) {
   return {};
 }
 
-Status bad(const XmlFile& file, pugi::xml_node node, const char* attribute, const std::string& why) {
+Status bad(const XmlFile& file, pugi::xml_node node, const char* attribute,
+           const std::string& why) {
   return failure(BITRAIL_ERR_CONFIG, "{}: {}=\"{}\" {}", where(file, node), attribute,
                  std::string_view(node.attribute(attribute).value()).substr(0, 64), why);
 }

@@ -29,8 +29,7 @@ std::string where(const XmlFile& file, pugi::xml_node node);
 Status whole_number(const XmlFile& file, pugi::xml_node node, const char* attribute, int64_t low,
                     int64_t high, int64_t standard, int64_t* value);
 // The same for a number that may be written 0x1f.
-Status any_number(const XmlFile& file, pugi::xml_node node, const char* attribute,
-                  uint64_t* value);
+Status any_number(const XmlFile& file, pugi::xml_node node, const char* attribute, uint64_t* value);
 // Text of at most kMaxName bytes without control characters; empty where it is missing.
 Status plain_text(const XmlFile& file, pugi::xml_node node, const char* attribute,
                   std::string* value);

@@ -39,7 +39,8 @@ std::vector<Case> cases_of(const std::string& folder) {
 
 std::string test_name(const testing::TestParamInfo<Case>& info) {
   std::string name = info.param.expected["file"];
-  std::ranges::replace_if(name, [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
+  std::ranges::replace_if(
+      name, [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
   return name;
 }
 
@@ -123,11 +124,11 @@ class Files : public testing::TestWithParam<Case> {
     for (size_t a = 0; a < all.size(); a++) {
       for (size_t b = a + 1; b < all.size(); b++) {
         const Machine& m = machine(all[a].first);
-        const Path path = all[a].first != all[b].first
-                              ? Path::net
-                              : pci_route(m, place(m, m.gpus[all[a].second]),
-                                          place(m, m.gpus[all[b].second]))
-                                    .path;
+        const Path path =
+            all[a].first != all[b].first
+                ? Path::net
+                : pci_route(m, place(m, m.gpus[all[a].second]), place(m, m.gpus[all[b].second]))
+                      .path;
         paths[std::string(name(path))].push_back(gpu_id(cluster_, all[a].first, all[a].second) +
                                                  "-" +
                                                  gpu_id(cluster_, all[b].first, all[b].second));
@@ -252,8 +253,7 @@ TEST_P(Files, SayWhatTheyLeaveOpen) {
     for (const std::string& note : m.notes) notes += note + "\n";
   if (want().contains("devices_without_class")) {
     for (const json& device : want()["devices_without_class"])
-      EXPECT_NE(notes.find(device["busid"].get<std::string>() + " has no class"),
-                std::string::npos)
+      EXPECT_NE(notes.find(device["busid"].get<std::string>() + " has no class"), std::string::npos)
           << notes;
   }
   if (want().contains("self_links")) {

@@ -59,10 +59,14 @@ Json port_json(const Machine& m, const Port& port) {
 
 Json kind_json(const Cluster& cluster, int kind) {
   const Machine& m = cluster.kinds[static_cast<size_t>(kind)];
-  Json json = {{"nodes", nodes_of(cluster, kind)}, {"name", m.name},
-               {"numa_nodes", Json::array()},      {"gpus", Json::array()},
-               {"network_ports", Json::array()},   {"nvswitches", m.nvswitches},
-               {"nvlink_pairs", Json::array()},    {"rails", names(m, fast_rails(m))},
+  Json json = {{"nodes", nodes_of(cluster, kind)},
+               {"name", m.name},
+               {"numa_nodes", Json::array()},
+               {"gpus", Json::array()},
+               {"network_ports", Json::array()},
+               {"nvswitches", m.nvswitches},
+               {"nvlink_pairs", Json::array()},
+               {"rails", names(m, fast_rails(m))},
                {"notes", m.notes}};
   for (const Numa& numa : m.numas)
     json["numa_nodes"].push_back({{"id", numa.id}, {"socket", or_null(numa.package)}});

@@ -16,8 +16,8 @@ struct Box {
 };
 
 struct Layout {
-  std::vector<Box> frames;       // NUMA nodes and switches, outer ones first
-  std::vector<Box> gpus, ports;  // by their numbers in the machine
+  std::vector<Box> frames;                // NUMA nodes and switches, outer ones first
+  std::vector<Box> gpus, ports;           // by their numbers in the machine
   double width = 0, top = 0, bottom = 0;  // of the frames
 };
 

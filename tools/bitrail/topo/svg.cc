@@ -42,6 +42,9 @@ std::string escape(std::string_view text) {
 // What does not fit ends in dots.
 std::string label(double x, double y, std::string text, size_t most, const char* attributes) {
   if (text.size() > most) text = text.substr(0, most - 1) + "\xe2\x80\xa6";
+  if (std::string_view(attributes).find("fill=") == std::string_view::npos)
+    return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" fill=\"#223\" {}>{}</text>\n", x, y,
+                       attributes, escape(text));
   return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" {}>{}</text>\n", x, y, attributes,
                      escape(text));
 }
@@ -62,11 +65,17 @@ std::string line(double x1, double y1, double x2, double y2, const char* stroke,
 std::string frames(const Layout& layout) {
   constexpr const char* kFills[] = {"#f4f6f8", "#e8edf2", "#dce4ec", "#d0dbe6"};
   std::string body;
-  for (const Box& box : layout.frames) {
+  for (const Box& box : layout.frames)
     body += rectangle(box, kFills[std::min(box.depth, 3)], "#b8c4d0");
+  return body;
+}
+
+// On top of the links that cross them.
+std::string titles(const Layout& layout) {
+  std::string body;
+  for (const Box& box : layout.frames)
     body += label(box.x + 6, box.y + 13, box.title, static_cast<size_t>(box.width / 6.2),
-                  "fill=\"#556\"");
-  }
+                  "fill=\"#556\" stroke=\"#eef2f5\" stroke-width=\"3\" paint-order=\"stroke\"");
   return body;
 }
 
@@ -85,8 +94,7 @@ std::string leaves(const Machine& m, const Layout& layout, const std::vector<int
                  "#d8efd3", "#59a14f");
   for (size_t i = 0; i < m.ports.size(); i++) {
     const auto rail = std::ranges::find(rails, static_cast<int>(i));
-    body += leaf(layout.ports[i], m.ports[i].mbps > 0 ? speed_text(m.ports[i].mbps) : "NIC",
-                 "#fff",
+    body += leaf(layout.ports[i], m.ports[i].mbps > 0 ? speed_text(m.ports[i].mbps) : "NIC", "#fff",
                  rail == rails.end() ? "#999" : colour(static_cast<size_t>(rail - rails.begin())));
   }
   return body;
@@ -162,10 +170,10 @@ std::string draw_rails(const Machine& m, const Layout& layout, const std::vector
     const double y = top + kRail * static_cast<double>(rail), right = kMargin + layout.width + 12;
     body += line(nic.middle() + 8, nic.y + nic.height, nic.middle() + 8, y, colour(rail), 2);
     body += line(nic.middle() + 8, y, right, y, colour(rail), 3);
-    body += label(right + 6, y + 4,
-                  fmt::format("rail {}: {}, {}", rail, m.ports[port].name,
-                              speed_text(m.ports[port].mbps)),
-                  44, "");
+    body += label(
+        right + 6, y + 4,
+        fmt::format("rail {}: {}, {}", rail, m.ports[port].name, speed_text(m.ports[port].mbps)),
+        44, "");
   }
   return body;
 }
@@ -187,12 +195,12 @@ Picture draw_kind(const Cluster& cluster, int kind, double y) {
   const bool arcs = std::ranges::any_of(
       m.links, [](const NvLink& link) { return link.target == LinkTarget::gpu; });
   if (!m.nvswitches.empty()) y += kSwitchBar + 12;
-  if (arcs) y += 64;
+  if (arcs) y += 30;
   const Layout layout = lay_out(m, kMargin, y);
   const double rails_top = layout.bottom + 26;
   picture.body += frames(layout) + "<g fill=\"none\">\n" + nvlinks(m, layout) +
                   draw_rails(m, layout, rails, rails_top) + own_routes(m, layout, rails) +
-                  "</g>\n" + leaves(m, layout, rails);
+                  "</g>\n" + titles(layout) + leaves(m, layout, rails);
   picture.width = layout.width + 2 * kMargin + kLabel;
   picture.bottom = rails_top + kRail * static_cast<double>(rails.size()) + 10;
   return picture;
@@ -202,10 +210,9 @@ Picture draw_kind(const Cluster& cluster, int kind, double y) {
 
 std::string topology_svg(const Cluster& cluster, const std::string& origin) {
   double width = 640, y = 40;
-  const std::string title = fmt::format("{}: {}", origin.substr(origin.rfind('/') + 1),
-                                        headline(cluster));
-  std::string body =
-      label(kMargin, 24, title, 160, "font-size=\"14\" font-weight=\"bold\"");
+  const std::string title =
+      fmt::format("{}: {}", origin.substr(origin.rfind('/') + 1), headline(cluster));
+  std::string body = label(kMargin, 24, title, 160, "font-size=\"14\" font-weight=\"bold\"");
   for (int kind = 0; kind < static_cast<int>(cluster.kinds.size()); kind++) {
     const Picture picture = draw_kind(cluster, kind, y);
     body += picture.body;

@@ -56,8 +56,7 @@ void draw_pci(const Machine& m, int index, size_t indent, const std::vector<int>
     if (m.ports[static_cast<size_t>(port)].pci == index)
       *text += blank + port_line(m, port, rails) + "\n";
   for (size_t child = static_cast<size_t>(index) + 1; child < m.pci.size(); child++)
-    if (m.pci[child].parent == index)
-      draw_pci(m, static_cast<int>(child), indent + 1, rails, text);
+    if (m.pci[child].parent == index) draw_pci(m, static_cast<int>(child), indent + 1, rails, text);
 }
 
 std::string tree(const Machine& m, const std::vector<int>& rails) {
@@ -132,9 +131,9 @@ std::string matrix(const Machine& m, const Routes& routes) {
   std::string text = table(rows) + "\n";
   for (const Path path : used)
     if (path != Path::loc)
-      text += fmt::format("  {:<4} {}\n", path == Path::nvl ? "NV#" : name(path),
-                          path == Path::nvl ? "NVLink, # links, directly or through NVSwitches"
-                                            : meaning(path));
+      text += fmt::format(
+          "  {:<4} {}\n", path == Path::nvl ? "NV#" : name(path),
+          path == Path::nvl ? "NVLink, # links, directly or through NVSwitches" : meaning(path));
   return text;
 }
 
@@ -154,9 +153,8 @@ std::string network_routes(const Machine& m, const Routes& routes, const std::ve
   for (size_t i = 0; i < dealt.size(); i++) {
     for (int port : dealt[i]) {
       const Port& to = m.ports[static_cast<size_t>(port)];
-      const Route route = m.gpus.empty()
-                              ? pci_route(m, {-1, static_cast<int>(i)}, place(to))
-                              : routes.to_port(i, static_cast<size_t>(port));
+      const Route route = m.gpus.empty() ? pci_route(m, {-1, static_cast<int>(i)}, place(to))
+                                         : routes.to_port(i, static_cast<size_t>(port));
       rows.push_back({m.gpus.empty() ? fmt::format("NUMA {}", m.numas[i].id) : m.gpus[i].name,
                       "-> " + to.name, fmt::format("rail {}", rail_of(rails, port)),
                       route_text(m, route)});
@@ -184,8 +182,9 @@ std::string topology_text(const Cluster& cluster, const std::string& origin) {
     const Machine& m = cluster.kinds[static_cast<size_t>(kind)];
     text += "\n";
     if (cluster.nodes.size() > 1)
-      text += fmt::format("Node{} {}{}{}\n", cluster.nodes.size() == cluster.kinds.size() ? "" : "s",
-                          nodes_of(cluster, kind), m.name.empty() ? "" : ": ", m.name);
+      text +=
+          fmt::format("Node{} {}{}{}\n", cluster.nodes.size() == cluster.kinds.size() ? "" : "s",
+                      nodes_of(cluster, kind), m.name.empty() ? "" : ": ", m.name);
     text += kind_text(m);
   }
   return text;

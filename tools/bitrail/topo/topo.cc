@@ -46,8 +46,7 @@ Status show(const Options& options) {
   topology::Cluster cluster;
   std::string origin;
   BITRAIL_TRY(read(options, &cluster, &origin));
-  if (!options.svg.empty())
-    BITRAIL_TRY(write_file(options.svg, topology_svg(cluster, origin)));
+  if (!options.svg.empty()) BITRAIL_TRY(write_file(options.svg, topology_svg(cluster, origin)));
   if (options.json) {
     std::fputs(topology_json(cluster, origin).c_str(), stdout);
   } else if (options.svg.empty()) {
