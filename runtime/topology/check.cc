@@ -1,5 +1,6 @@
 #include "runtime/topology/check.h"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <set>
@@ -8,6 +9,13 @@ namespace bitrail::topology {
 namespace {
 
 bool in(int index, size_t size) { return index >= 0 && static_cast<size_t>(index) < size; }
+
+// A name that may be printed.
+bool plain(std::string_view name) {
+  return !name.empty() && name.size() <= kMaxName && std::ranges::none_of(name, [](char c) {
+    return static_cast<unsigned char>(c) < ' ' || c == '\x7f';
+  });
+}
 
 bool usable(double bandwidth) { return std::isfinite(bandwidth) && bandwidth >= 0; }
 
@@ -26,6 +34,11 @@ Status check_sizes(const Machine& m, const std::string& where) {
         Size{"NVSwitches", m.nvswitches.size(), kMaxSwitches},
         Size{"NVLinks", m.links.size(), kMaxLinks}})
     if (s.size > s.most) return bad(where, fmt::format("more than {} {}", s.most, s.what));
+  for (const Numa& numa : m.numas)
+    if (!plain(numa.arch + "-") || !plain(numa.vendor + "-"))
+      return bad(where, "a processor's name that cannot be printed");
+  for (const std::string& name : m.nvswitches)
+    if (!plain(name)) return bad(where, "an NVSwitch's name that cannot be printed");
   if (m.numas.empty()) return bad(where, "a machine without a NUMA node");
   return {};
 }
@@ -36,6 +49,7 @@ Status check_pci(const Machine& m, const std::string& where) {
   std::vector<int> depth(m.pci.size(), 0);
   for (size_t i = 0; i < m.pci.size(); i++) {
     const Pci& p = m.pci[i];
+    if (!plain(p.busid)) return bad(where, "a PCI address that cannot be printed");
     if (!in(p.numa, m.numas.size()) || p.parent < -1 || p.parent >= static_cast<int>(i))
       return bad(where, fmt::format("PCI device {} hangs nowhere", p.busid));
     if (p.parent >= 0 && m.pci[static_cast<size_t>(p.parent)].numa != p.numa)
@@ -44,7 +58,7 @@ Status check_pci(const Machine& m, const std::string& where) {
     if (depth[i] > kMaxPciDepth)
       return bad(where, fmt::format("PCI device {} is below too many switches", p.busid));
     if (!usable(p.bandwidth)) return bad(where, fmt::format("bandwidth of {}", p.busid));
-    if (p.busid.size() > kMaxName || !busids.insert(p.busid).second)
+    if (!busids.insert(p.busid).second)
       return bad(where, fmt::format("PCI device {} stands there twice", p.busid));
   }
   return {};
@@ -54,8 +68,9 @@ Status check_gpus(const Machine& m, const std::string& where) {
   std::set<std::string_view> names;
   std::set<int> places, ranks;
   for (const Gpu& gpu : m.gpus) {
-    if (gpu.name.empty() || gpu.name.size() > kMaxName || !names.insert(gpu.name).second)
-      return bad(where, fmt::format("two GPUs are called '{}'", gpu.name.substr(0, kMaxName)));
+    if (!plain(gpu.name)) return bad(where, "a GPU's name that cannot be printed");
+    if (!names.insert(gpu.name).second)
+      return bad(where, fmt::format("two GPUs are called '{}'", gpu.name));
     if (!in(gpu.pci, m.pci.size()) || !places.insert(gpu.pci).second)
       return bad(where, fmt::format("GPU {} has no PCI device of its own", gpu.name));
     if (gpu.rank >= 0 && !ranks.insert(gpu.rank).second)
@@ -68,8 +83,9 @@ Status check_gpus(const Machine& m, const std::string& where) {
 Status check_ports(const Machine& m, const std::string& where) {
   std::set<std::string_view> names;
   for (const Port& port : m.ports) {
-    if (port.name.empty() || port.name.size() > kMaxName || !names.insert(port.name).second)
-      return bad(where, fmt::format("two ports are called '{}'", port.name.substr(0, kMaxName)));
+    if (!plain(port.name)) return bad(where, "a port's name that cannot be printed");
+    if (!names.insert(port.name).second)
+      return bad(where, fmt::format("two ports are called '{}'", port.name));
     const bool placed = port.pci == -1 || (in(port.pci, m.pci.size()) &&
                                            m.pci[static_cast<size_t>(port.pci)].numa == port.numa);
     if (!placed || !in(port.numa, m.numas.size()))

@@ -4,7 +4,7 @@
 #   CI=true fuzz_seconds=600 ./check
 fuzz_seconds=${fuzz_seconds:-20}
 fuzz_targets=(frame proof ucx_header verbs_message verbs_names plugin_handle topology_xml
-  topology_description)
+  topology_description topology_bytes)
 
 # One target, from its seeds, with bounded memory and time. A finding stays in build-fuzz/NAME-crash-*.
 fuzz_one() {
