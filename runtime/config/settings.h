@@ -16,6 +16,7 @@ struct Settings {
   std::string transport;       // BITRAIL_TRANSPORT
   std::string algo;            // BITRAIL_ALGO  "allreduce:ring,onebit_allreduce:onebit_direct"
   std::string algo_path;       // BITRAIL_ALGO_PATH
+  std::string topo_file;       // BITRAIL_TOPO_FILE
   int64_t timeout_ms = 0;      // BITRAIL_TIMEOUT_MS
   std::string secret;          // BITRAIL_SECRET
   std::string job_id;          // BITRAIL_JOB_ID

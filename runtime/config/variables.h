@@ -37,6 +37,9 @@ inline constexpr std::array kVariables = {
              "algorithms to use instead of the chosen ones: collective:algorithm,..."},
     Variable{"BITRAIL_ALGO_PATH", &Settings::algo_path, "", 0, 0, "",
              "shared objects, separated by ':', that register more algorithms"},
+    Variable{"BITRAIL_TOPO_FILE", &Settings::topo_file, "", 0, 0, "",
+             "file that describes the machines instead of what is found: NCCL's or hwloc's XML, or "
+             "a description; see topology.md"},
     Variable{"BITRAIL_TIMEOUT_MS", &Settings::timeout_ms, "30000", 1, 86'400'000, "",
              "milliseconds without progress after which a wait fails"},
     Variable{"BITRAIL_SECRET", &Settings::secret, "", 0, 0, "",

@@ -5,6 +5,7 @@
 #include "tools/bitrail/launch.h"
 #include "tools/bitrail/perf/perf.h"
 #include "tools/bitrail/schedule.h"
+#include "tools/bitrail/topo/topo.h"
 #include "tools/bitrail/train.h"
 
 namespace bitrail::tool {
@@ -16,6 +17,7 @@ constexpr Command kCommands[] = {
     {"perf", "speed and correctness of a collective", perf_main},
     {"train", "trains a BERT-style model, data parallel", train_main},
     {"bench", "kernels against memcpy", bench_main},
+    {"topo", "shows what machines are made of, their paths and rails", topo_main},
     {"schedule", "draws what a collective algorithm does", schedule_main},
 };
 

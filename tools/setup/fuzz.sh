@@ -1,9 +1,10 @@
 # shellcheck shell=bash
-# The fuzzing of ./check, which sources this; it defines `step`. Each parser of bytes from the network
-# gets 20 seconds of libFuzzer under the address and undefined sanitizers; `fuzz_seconds` changes that:
+# The fuzzing of ./check, which sources this; it defines `step`. Each parser of bytes from the network, and of
+# topologies that others made, gets 20 seconds of libFuzzer under the address and undefined sanitizers; `fuzz_seconds` changes that:
 #   CI=true fuzz_seconds=600 ./check
 fuzz_seconds=${fuzz_seconds:-20}
-fuzz_targets=(frame proof ucx_header verbs_message verbs_names plugin_handle)
+fuzz_targets=(frame proof ucx_header verbs_message verbs_names plugin_handle topology_xml
+  topology_description topology_bytes)
 
 # One target, from its seeds, with bounded memory and time. A finding stays in build-fuzz/NAME-crash-*.
 fuzz_one() {
