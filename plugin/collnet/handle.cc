@@ -112,6 +112,10 @@ Status decode_handle(const void* handle, int rank, Meeting* meeting) {
     if (!address_of(layout.place[i], layout.port, &address)) return senseless;
     meeting->addresses.push_back(address);
   }
+  // Bytes that say nothing are zero.
+  uint8_t again[nccl::kHandleBytes];
+  encode_handle(*meeting, again);
+  if (memcmp(again, handle, sizeof(again)) != 0) return senseless;
   return {};
 }
 
