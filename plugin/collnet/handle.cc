@@ -96,7 +96,7 @@ Status decode_handle(const void* handle, int rank, Meeting* meeting) {
                    "need the same BitRail",
                    rank, layout.version, kHandleVersion);
   }
-  const Status senseless =
+  Status senseless =
       failure(BITRAIL_ERR_PROTOCOL, "the CollNet handle of rank {} makes no sense", rank);
   const bool known = layout.mode == static_cast<uint8_t>(Mode::exact) ||
                      layout.mode == static_cast<uint8_t>(Mode::onebit);

@@ -43,7 +43,7 @@ class TableColl : public Coll {
   Result get_properties(int device, nccl::PropertiesV11* all) override {
     Properties properties;
     const Result result = table_->get_properties(device, all == nullptr ? nullptr : &properties);
-    if (result != nccl::kSuccess) return result;
+    if (result != nccl::kSuccess || all == nullptr) return result;
     *all = {};
     all->name = properties.name;
     all->pointer_support = properties.pointer_support;
