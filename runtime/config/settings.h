@@ -30,6 +30,7 @@ struct Settings {
   int64_t piece = 0;           // BITRAIL_PIECE elements per pipelined piece; 0 chosen by size
   std::string counters_file;   // BITRAIL_COUNTERS JSON at exit
   int64_t check_replicas = 0;  // BITRAIL_CHECK_REPLICAS steps between two checks; 0 never
+  std::string collnet;         // BITRAIL_COLLNET
 
   std::string ib_hca;                 // BITRAIL_IB_HCA
   int64_t ib_gid_index = -1;          // BITRAIL_IB_GID_INDEX

@@ -69,6 +69,10 @@ inline constexpr std::array kVariables = {
              "optimizer steps after which a hash of the parameters is compared over the ranks; 0: "
              "never"},
     Variable{
+        "BITRAIL_COLLNET", &Settings::collnet, "off", 0, 0, "off|exact|onebit",
+        "what the NCCL plugin offers as CollNet; onebit: sums of registered buffers in 1 bit a "
+        "value, with error feedback"},
+    Variable{
         "BITRAIL_IB_HCA", &Settings::ib_hca, "", 0, 0, "",
         "InfiniBand and RoCE ports: device[:port],... by prefix; = in front: whole names, ^ in "
         "front: all but these"},

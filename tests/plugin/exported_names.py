@@ -2,7 +2,8 @@
 import subprocess
 import sys
 
-EXPECTED = {f"ncclNetPlugin_v{version}" for version in range(6, 13)}
+EXPECTED = ({f"ncclNetPlugin_v{version}" for version in range(6, 13)} |
+            {f"ncclCollNetPlugin_v{version}" for version in range(8, 12)})
 
 
 def main():
