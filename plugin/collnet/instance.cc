@@ -30,18 +30,18 @@ Mode mode_of(const config::Settings& settings) {
   return settings.collnet == "onebit" ? Mode::onebit : Mode::off;
 }
 
-void read_settings(Instance* instance) {
+Choice read_settings() {
   config::Settings settings;
   const Status status = load_settings(&settings);
   if (!status.ok()) warn("init", "{}", status.text());
   settings.link_mbps = settings.link_us = 0;
-  instance->mode = status.ok() ? mode_of(settings) : Mode::off;
-  instance->settings = std::move(settings);
-  if (instance->mode != Mode::off) {
+  const Mode mode = status.ok() ? mode_of(settings) : Mode::off;
+  if (mode != Mode::off) {
     find_devices();
-    info("init", "CollNet is on: {}", instance->settings.collnet);
+    info("init", "CollNet is on: {}", settings.collnet);
   }
-  g_mode.store(instance->mode, std::memory_order_release);
+  g_mode.store(mode, std::memory_order_release);
+  return {mode, std::move(settings)};
 }
 
 }  // namespace
@@ -51,7 +51,7 @@ Mode mode() { return g_mode.load(std::memory_order_acquire); }
 Instance* create_instance(uint64_t comm_id) {
   auto made = std::make_unique<Instance>();
   made->comm_id = comm_id;
-  read_settings(made.get());
+  made->choice = read_settings();
   Instances& known = instances();
   const std::lock_guard lock(known.mutex);
   known.all.insert(made.get());
@@ -65,9 +65,15 @@ Instance* create_shared_instance() {
     known.shared = new Instance;
     known.all.insert(known.shared);
   }
+  Choice choice = read_settings();
   const std::lock_guard inner(known.shared->mutex);
-  read_settings(known.shared);
+  known.shared->choice = std::move(choice);
   return known.shared;
+}
+
+Choice choice_of(Instance* instance) {
+  const std::lock_guard lock(instance->mutex);
+  return instance->choice;
 }
 
 Instance* find_instance(void* context) {

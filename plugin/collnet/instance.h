@@ -14,14 +14,22 @@ enum class Mode : uint8_t { off, exact, onebit };  // BITRAIL_COLLNET
 
 struct Comm;
 
-struct Instance {
-  uint64_t comm_id = 0;
+// What init() read.
+struct Choice {
   Mode mode = Mode::off;
   config::Settings settings;
+};
 
-  std::mutex mutex;
+struct Instance {
+  uint64_t comm_id = 0;
+
+  std::mutex mutex;  // guards what follows
+  Choice choice;
   std::set<Comm*> comms;
 };
+
+// A copy: another thread's init() may read the process's settings anew meanwhile.
+Choice choice_of(Instance* instance);
 
 // init() of a communicator; never fails (0 devices instead).
 Instance* create_instance(uint64_t comm_id);

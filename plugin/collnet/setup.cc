@@ -84,7 +84,7 @@ Status meet(void* const* handles, int ranks, int rank, Comm* listening, Comm** j
                    "the handle at place {} is not of the listen comm that is given", rank);
   }
   bitrail_comm_t handle = nullptr;
-  BITRAIL_TRY(join(listening->instance->settings, all, rank, port, &handle));
+  BITRAIL_TRY(join(choice_of(listening->instance).settings, all, rank, port, &handle));
   Comm* comm = open_comm(Kind::joined, listening->instance);
   comm->mode = listening->meeting.mode;
   comm->rank = rank;
@@ -125,13 +125,14 @@ nccl::Result listen(Instance* instance, int device, void* handle, void** listen_
   *listen_comm = nullptr;
   if (instance == nullptr) return refuse(kCall, "the context is not from init(), or is finalized");
   if (handle == nullptr) return refuse(kCall, "no place for the handle");
-  if (instance->mode == Mode::off) return refuse(kCall, "CollNet is off (BITRAIL_COLLNET)");
+  const Choice choice = choice_of(instance);
+  if (choice.mode == Mode::off) return refuse(kCall, "CollNet is off (BITRAIL_COLLNET)");
   if (device != 0 || device_count() < 1) return refuse(kCall, "device {}, there is only 0", device);
   Meeting meeting;
   bootstrap::UniqueFd port;
-  const Status status = reserve(instance->settings, &meeting, &port);
+  const Status status = reserve(choice.settings, &meeting, &port);
   if (!status.ok()) return report(kCall, status);
-  meeting.mode = instance->mode;
+  meeting.mode = choice.mode;
   meeting.comm_id = instance->comm_id;
   encode_handle(meeting, handle);
   Comm* comm = open_comm(Kind::listening, instance);
