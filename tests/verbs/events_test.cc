@@ -159,6 +159,7 @@ TEST_F(Events, SurviveWatchesThatComeAndGo) {
     }
   });
   std::vector<std::thread> users;
+  users.reserve(3);
   for (int t = 0; t < 3; t++) {
     users.emplace_back([] {
       for (int i = 0; i < 30; i++) {
