@@ -68,6 +68,7 @@ bool parse_value(std::string_view key, std::string_view text, double* value) {
 
 Status unknown(const std::string& where, std::string_view key) {
   std::vector<std::string_view> names;
+  names.reserve(std::size(kKeys));
   for (const Key& known : kKeys) names.push_back(known.name);
   return failure(BITRAIL_ERR_CONFIG, "{}: '{}' is not known; did you mean {}?", where,
                  key.substr(0, 64), config::nearest(key, names));

@@ -29,7 +29,7 @@ class Environment {
 };
 
 std::string write_file(const std::string& text) {
-  const std::string path = testing::TempDir() + "bitrail_config_test.conf";
+  std::string path = testing::TempDir() + "bitrail_config_test.conf";
   std::ofstream(path) << text;
   return path;
 }
