@@ -34,7 +34,6 @@ class IdTable {
     if (index >= entries_.size() || entries_[index].generation != id >> kIndexBits) return nullptr;
     return entries_[index].object;
   }
-  size_t size() const { return entries_.size() - free_.size(); }
   void erase(uint32_t id) {
     if (find(id) == nullptr) return;
     Entry& entry = entries_[id & kIndexMask];

@@ -268,6 +268,7 @@ void UcxReceiver::grant(Slot* slot, uint32_t cookie, uint32_t send_id, size_t by
   slot->expected = bytes;
   slot->got = 0;
   slot->receive_id = worker_->chunked.insert(slot);
+  if (stream_ != nullptr && slot->receive_id != 0) worker_->streams_waiting++;
   const GrantHeader header{send_id, slot->receive_id, kAccepted, 0};
   worker_->send_control(endpoint_, kGrant, &header, sizeof(header));
 }
@@ -280,6 +281,10 @@ void UcxReceiver::answer(uint32_t send_id, Answer answer) {
 void UcxReceiver::chunk(Slot* slot, const ChunkHeader& header, const void* data, size_t bytes) {
   if (!chunk_fits(header, bytes, slot->expected, slot->got)) return;
   memcpy(slot->data + header.offset, data, bytes);
+  took(slot, bytes);
+}
+
+void UcxReceiver::took(Slot* slot, size_t bytes) {
   slot->got += bytes;
   worker_->moved++;
   if (slot->got == slot->expected) fill(slot, slot->got);
@@ -297,10 +302,7 @@ uint8_t* UcxReceiver::place(const ChunkHeader& header) {
 }
 
 void UcxReceiver::placed(const ChunkHeader& header, size_t bytes) {
-  Slot* slot = worker_->chunked.find(header.receive_id);
-  slot->got += bytes;
-  worker_->moved++;
-  if (slot->got == slot->expected) fill(slot, slot->got);
+  took(worker_->chunked.find(header.receive_id), bytes);
 }
 
 // In order when the sender is closed, unless it was asked for something.
@@ -317,9 +319,15 @@ void UcxReceiver::stream_lost(bitrail_status_t status, const std::string& why) {
   lose_endpoint(endpoint_, failure(status, "connection to {} is lost: {}", name_, why));
 }
 
-void UcxReceiver::fill(Slot* slot, size_t bytes) {
-  if (slot->receive_id != 0) worker_->chunked.erase(slot->receive_id);
+void UcxReceiver::forget(Slot* slot) {
+  if (slot->receive_id == 0) return;
+  worker_->chunked.erase(slot->receive_id);
   slot->receive_id = 0;
+  if (stream_ != nullptr) worker_->streams_waiting--;
+}
+
+void UcxReceiver::fill(Slot* slot, size_t bytes) {
+  forget(slot);
   slot->getting = false;
   ReceiveOp* op = slot->op;
   if (op->user != nullptr) {
@@ -360,8 +368,7 @@ void UcxReceiver::end_all(bitrail_status_t status, const std::string& text) {
     int left = 0;  // slots that UCX writes to
     for (int i = 0; i < op->count; i++) {
       Slot* slot = &op->slots[i];
-      if (slot->receive_id != 0) worker_->chunked.erase(slot->receive_id);
-      slot->receive_id = 0;
+      forget(slot);
       if (slot->getting) left++;
     }
     op->remaining = left;

@@ -45,7 +45,9 @@ class UcxReceiver : public Receiver, private FrameSink {
   void get(Slot* slot, uint32_t cookie, void* descriptor, size_t bytes);
   void grant(Slot* slot, uint32_t cookie, uint32_t send_id, size_t bytes);
   void answer(uint32_t send_id, Answer answer);
+  void took(Slot* slot, size_t bytes);  // of a granted message
   void fill(Slot* slot, size_t bytes);
+  void forget(Slot* slot);  // what its grant promised
   void release(Arrival* arrival);
   void finish(ReceiveOp* op);
   bool frame(const ChunkHeader& header) override;

@@ -18,6 +18,8 @@ namespace bitrail::transport::ucx {
 
 // Bytes of a frame: what is longer travels as several.
 constexpr uint64_t kFrameBytes = 1 << 30;
+constexpr size_t kMostAtOnce = 1 << 20;  // bytes of a system call
+constexpr int kCalls = 8;                // of one turn, so that others get theirs
 
 // Who sends. From within ready(), push() and remove().
 class FrameSource {

@@ -10,12 +10,6 @@
 #include "runtime/transport/ucx/stream.h"
 
 namespace bitrail::transport::ucx {
-namespace {
-
-constexpr size_t kMostAtOnce = 1 << 20;  // bytes of a system call
-constexpr int kCalls = 8;                // of one turn, so that others get theirs
-
-}  // namespace
 
 InStream::InStream(SidePoller* poller, int fd, FrameSink* sink)
     : poller_(poller), fd_(fd), sink_(sink) {}

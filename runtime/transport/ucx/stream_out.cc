@@ -10,12 +10,6 @@
 #include "runtime/transport/ucx/stream.h"
 
 namespace bitrail::transport::ucx {
-namespace {
-
-constexpr size_t kMostAtOnce = 1 << 20;  // bytes of a system call
-constexpr int kCalls = 8;                // of one turn, so that others get theirs
-
-}  // namespace
 
 OutStream::OutStream(SidePoller* poller, int fd, int* waiting, FrameSource* source)
     : poller_(poller), fd_(fd), waiting_(waiting), source_(source) {}

@@ -314,7 +314,7 @@ unsigned Worker::progress_ucx() {
   in_round_ = true;
   unsigned events = ucp_worker_progress(ucp_);
   in_round_ = false;
-  if (streams_waiting > 0 || chunked.size() > 0) events += static_cast<unsigned>(poller_.poll());
+  if (streams_waiting > 0) events += static_cast<unsigned>(poller_.poll());
   while (queue_first_ != nullptr) {
     SendOp* op = queue_first_;
     dequeue(op);

@@ -98,7 +98,7 @@ class Worker {
   std::vector<UcxReceiver*> receivers;
   std::vector<UcxListener*> listeners;
   std::vector<Endpoint*> failed;  // to be closed by progress()
-  int streams_waiting = 0;        // OutStreams that wait for room
+  int streams_waiting = 0;        // OutStreams that wait for room, messages that an InStream brings
   uint64_t moved = 0;             // counts arrivals and completions
 
  private:
