@@ -1,8 +1,26 @@
 #include "plugin/collnet/calls_in_flight.h"
 
+#include "plugin/collnet/core.h"
 #include "plugin/log/log.h"
 
 namespace bitrail::plugin::collnet {
+
+Status open_call(void* pointer, void** result, Comm** comm) {
+  if (result == nullptr) {
+    return Status(BITRAIL_ERR_INVALID_ARGUMENT, "no place for the request");
+  }
+  *result = nullptr;
+  *comm = as(pointer, Kind::joined);
+  if (*comm != nullptr) return {};
+  return Status(BITRAIL_ERR_INVALID_ARGUMENT, "the comm is NULL or closed");
+}
+
+Status reduction_of(const Comm& comm, int type, int reduction, bitrail_type_t* ours,
+                    bitrail_op_t* operation) {
+  if (supports(comm.mode, type, reduction, ours, operation)) return {};
+  return failure(BITRAIL_ERR_INVALID_ARGUMENT, "type {} with operation {}: reduceSupport says no",
+                 type, reduction);
+}
 
 Status check_buffer(const Comm& comm, const Buffer& buffer, const Memory** found) {
   *found = nullptr;

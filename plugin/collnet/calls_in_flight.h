@@ -11,7 +11,13 @@ struct Buffer {
   const void* memory;  // NCCL's mhandle; may be null
 };
 
-// All with the comm's mutex held.
+// Before the comm's mutex is taken. BITRAIL_ERR_INVALID_ARGUMENT: no place for the request, which
+// is null otherwise, or `pointer` is no joined comm; what the comm does not reduce.
+Status open_call(void* pointer, void** result, Comm** comm);
+Status reduction_of(const Comm& comm, int type, int reduction, bitrail_type_t* ours,
+                    bitrail_op_t* operation);
+
+// All with it held.
 
 // BITRAIL_ERR_INVALID_ARGUMENT for memory that is not registered with this comm, or a buffer that
 // leaves it. *found is null for a buffer without registration.

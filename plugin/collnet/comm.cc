@@ -7,29 +7,6 @@
 namespace bitrail::plugin::collnet {
 namespace {
 
-struct Shells {
-  std::mutex mutex;
-  std::vector<std::unique_ptr<Comm>> all;
-  std::vector<Comm*> unused;
-};
-
-Shells& shells() {
-  static auto* object = new Shells;
-  return *object;
-}
-
-Comm* take_shell() {
-  Shells& known = shells();
-  const std::lock_guard lock(known.mutex);
-  if (known.unused.empty()) {
-    known.all.push_back(std::make_unique<Comm>());
-    return known.all.back().get();
-  }
-  Comm* comm = known.unused.back();
-  known.unused.pop_back();
-  return comm;
-}
-
 // The other ranks wait for calls that this one gives up: they are told.
 void give_up(Comm* comm) {
   const bool any = std::any_of(std::begin(comm->requests), std::end(comm->requests),
@@ -46,7 +23,7 @@ void give_up(Comm* comm) {
 }  // namespace
 
 Comm* open_comm(Kind kind, Instance* instance) {
-  Comm* comm = take_shell();
+  Comm* comm = Shells<Comm>::take();
   comm->instance = instance;
   comm->kind.store(kind, std::memory_order_release);
   const std::lock_guard lock(instance->mutex);
@@ -77,9 +54,7 @@ void close_comm(Comm* comm) {
     comm->instance->comms.erase(comm);
   }
   comm->instance = nullptr;
-  Shells& known = shells();
-  const std::lock_guard lock(known.mutex);
-  known.unused.insert(known.unused.begin(), comm);  // the longest unused is taken first
+  Shells<Comm>::give_back(comm);
 }
 
 Request* take_request(Comm* comm) {

@@ -1,7 +1,4 @@
 // What listen() and connect() give to NCCL, and their requests.
-//
-// Objects that were closed are kept and used again, never freed, so that a call on a closed one is
-// told apart and refused.
 #pragma once
 
 #include <bitrail/bitrail.h>
@@ -13,6 +10,7 @@
 
 #include "plugin/collnet/join.h"
 #include "plugin/collnet/states.h"
+#include "plugin/common/shells.h"
 
 namespace bitrail::plugin::collnet {
 
@@ -76,11 +74,7 @@ Comm* open_comm(Kind kind, Instance* instance);
 void close_comm(Comm* comm);
 
 // Null when `pointer` is null or not an open comm of this kind.
-inline Comm* as(void* pointer, Kind kind) {
-  auto* comm = static_cast<Comm*>(pointer);
-  const bool good = comm != nullptr && comm->kind.load(std::memory_order_acquire) == kind;
-  return good ? comm : nullptr;
-}
+inline Comm* as(void* pointer, Kind kind) { return open_as<Comm>(pointer, kind); }
 
 // With the mutex held: an unused request; null when all are in use.
 Request* take_request(Comm* comm);

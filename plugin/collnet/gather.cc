@@ -84,11 +84,9 @@ Status begin_scatter(Request* request, const void* send, void* mine, const Windo
 nccl::Result iallgather(void* pointer, const void* mine, void* receive, void* send_memory,
                         void* receive_memory, const Window& window, void** result) {
   constexpr const char* kCall = "iallgather";
-  if (result == nullptr) return refuse(kCall, "no place for the request");
-  *result = nullptr;
-  Comm* comm = as(pointer, Kind::joined);
-  if (comm == nullptr) return refuse(kCall, "the comm is NULL or closed");
-  Status status = check_window(*comm, window, 1);
+  Comm* comm = nullptr;
+  Status status = open_call(pointer, result, &comm);
+  if (status.ok()) status = check_window(*comm, window, 1);
   if (!status.ok()) return report(kCall, status);
   const std::lock_guard lock(comm->mutex);
   const size_t own = share_of(window, static_cast<size_t>(comm->rank)).bytes;
@@ -104,16 +102,12 @@ nccl::Result ireduce_scatter(void* pointer, const void* send, void* mine, void* 
                              void* receive_memory, const Window& window, int type, int reduction,
                              void** result) {
   constexpr const char* kCall = "ireducescatter";
-  if (result == nullptr) return refuse(kCall, "no place for the request");
-  *result = nullptr;
-  Comm* comm = as(pointer, Kind::joined);
-  if (comm == nullptr) return refuse(kCall, "the comm is NULL or closed");
+  Comm* comm = nullptr;
   bitrail_type_t ours = BITRAIL_FLOAT32;
   bitrail_op_t operation = BITRAIL_SUM;
-  if (!supports(comm->mode, type, reduction, &ours, &operation)) {
-    return refuse(kCall, "type {} with operation {}: reduceSupport says no", type, reduction);
-  }
-  Status status = check_window(*comm, window, bitrail_type_size(ours));
+  Status status = open_call(pointer, result, &comm);
+  if (status.ok()) status = reduction_of(*comm, type, reduction, &ours, &operation);
+  if (status.ok()) status = check_window(*comm, window, bitrail_type_size(ours));
   if (!status.ok()) return report(kCall, status);
   const std::lock_guard lock(comm->mutex);
   const size_t own = share_of(window, static_cast<size_t>(comm->rank)).bytes;

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "plugin/collnet/comm.h"
+#include "plugin/common/contexts.h"
 #include "plugin/log/log.h"
 #include "plugin/net/devices.h"
 #include "plugin/settings/settings.h"
@@ -11,17 +12,7 @@
 namespace bitrail::plugin::collnet {
 namespace {
 
-struct Instances {
-  std::mutex mutex;
-  std::set<Instance*> all;
-  Instance* shared = nullptr;
-};
-
-// Never destroyed: NCCL's threads may outlive static objects.
-Instances& instances() {
-  static auto* object = new Instances;
-  return *object;
-}
+Contexts<Instance>& contexts() { return Contexts<Instance>::get(); }
 
 std::atomic<Mode> g_mode{Mode::off};
 
@@ -52,14 +43,11 @@ Instance* create_instance(uint64_t comm_id) {
   auto made = std::make_unique<Instance>();
   made->comm_id = comm_id;
   made->choice = read_settings();
-  Instances& known = instances();
-  const std::lock_guard lock(known.mutex);
-  known.all.insert(made.get());
-  return made.release();
+  return contexts().add(std::move(made));
 }
 
 Instance* create_shared_instance() {
-  Instances& known = instances();
+  Contexts<Instance>& known = contexts();
   const std::lock_guard lock(known.mutex);
   if (known.shared == nullptr) {
     known.shared = new Instance;
@@ -76,29 +64,15 @@ Choice choice_of(Instance* instance) {
   return instance->choice;
 }
 
-Instance* find_instance(void* context) {
-  Instances& known = instances();
-  const std::lock_guard lock(known.mutex);
-  auto* instance = static_cast<Instance*>(context);
-  return known.all.contains(instance) ? instance : nullptr;
-}
+Instance* find_instance(void* context) { return contexts().find(context); }
 
-Instance* shared_instance() {
-  Instances& known = instances();
-  const std::lock_guard lock(known.mutex);
-  return known.shared;
-}
+Instance* shared_instance() { return contexts().find_shared(); }
 
 void destroy_instance(void* context) {
-  auto* instance = static_cast<Instance*>(context);
-  {
-    Instances& known = instances();
-    const std::lock_guard lock(known.mutex);
-    if (instance == known.shared || known.all.erase(instance) == 0) return;
-  }
+  const std::unique_ptr<Instance> instance = contexts().take_out(context);
+  if (instance == nullptr) return;
   // NCCL is done with this communicator: nobody else touches the list.
   while (!instance->comms.empty()) close_comm(*instance->comms.begin());
-  delete instance;
 }
 
 }  // namespace bitrail::plugin::collnet

@@ -1,28 +1,14 @@
 // regMr, deregMr. The library registers with the network itself; what counts here is whose memory
 // it is.
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 
 #include "plugin/collnet/comm.h"
 #include "plugin/collnet/core.h"
+#include "plugin/common/mapped.h"
 #include "plugin/log/log.h"
 
 namespace bitrail::plugin::collnet {
 namespace {
-
-// Is all of it mapped? The kernel looks only at its list of mappings, whatever the size.
-bool mapped(void* data, size_t bytes) {
-  const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
-  const auto begin = reinterpret_cast<uintptr_t>(data);
-  uintptr_t end = 0;
-  if (__builtin_add_overflow(begin, bytes, &end)) return false;
-  const uintptr_t first = begin / page * page;
-  // NOLINTNEXTLINE(performance-no-int-to-ptr): the page that `data` is in
-  return msync(reinterpret_cast<void*>(first), end - first, MS_ASYNC) == 0 || errno != ENOMEM;
-}
 
 // NCCL registers its own buffers first, once for each channel and direction.
 bool is_staging(Comm* comm, const std::byte* data, size_t bytes) {

@@ -88,15 +88,12 @@ Status poll(Request* request) {
 nccl::Result iallreduce(void* pointer, const void* send, void* receive, size_t count, int type,
                         int reduction, void* send_memory, void* receive_memory, void** result) {
   constexpr const char* kCall = "iallreduce";
-  if (result == nullptr) return refuse(kCall, "no place for the request");
-  *result = nullptr;
-  Comm* comm = as(pointer, Kind::joined);
-  if (comm == nullptr) return refuse(kCall, "the comm is NULL or closed");
+  Comm* comm = nullptr;
   bitrail_type_t ours = BITRAIL_FLOAT32;
   bitrail_op_t operation = BITRAIL_SUM;
-  if (!supports(comm->mode, type, reduction, &ours, &operation)) {
-    return refuse(kCall, "type {} with operation {}: reduceSupport says no", type, reduction);
-  }
+  Status status = open_call(pointer, result, &comm);
+  if (status.ok()) status = reduction_of(*comm, type, reduction, &ours, &operation);
+  if (!status.ok()) return report(kCall, status);
   size_t bytes = 0;
   if (__builtin_mul_overflow(count, bitrail_type_size(ours), &bytes) ||
       bytes > nccl::kMaxCollectiveBytes) {
@@ -104,8 +101,7 @@ nccl::Result iallreduce(void* pointer, const void* send, void* receive, size_t c
   }
   const std::lock_guard lock(comm->mutex);
   Request* request = nullptr;
-  const Status status =
-      begin_call(comm, {send, bytes, send_memory}, {receive, bytes, receive_memory}, &request);
+  status = begin_call(comm, {send, bytes, send_memory}, {receive, bytes, receive_memory}, &request);
   if (!status.ok()) return report(kCall, status);
   if (request == nullptr) return nccl::kSuccess;
   request->send = send;
@@ -125,15 +121,14 @@ nccl::Result iallreduce(void* pointer, const void* send, void* receive, size_t c
 
 nccl::Result iflush(void* pointer, void* data, int bytes, void* memory, void** result) {
   constexpr const char* kCall = "iflush";
-  if (result == nullptr) return refuse(kCall, "no place for the request");
-  *result = nullptr;
-  Comm* comm = as(pointer, Kind::joined);
-  if (comm == nullptr) return refuse(kCall, "the comm is NULL or closed");
+  Comm* comm = nullptr;
+  Status status = open_call(pointer, result, &comm);
+  if (!status.ok()) return report(kCall, status);
   if (bytes < 0) return refuse(kCall, "{} bytes", bytes);
   const std::lock_guard lock(comm->mutex);
   const Buffer buffer{data, static_cast<size_t>(bytes), memory};
   const Memory* found = nullptr;
-  const Status status = check_buffer(*comm, buffer, &found);
+  status = check_buffer(*comm, buffer, &found);
   if (!status.ok()) return report(kCall, status);
   // Results in host memory are there when their call is done.
   *result = take_request(comm);

@@ -5,29 +5,6 @@
 namespace bitrail::plugin {
 namespace {
 
-struct Shells {
-  std::mutex mutex;
-  std::vector<std::unique_ptr<Comm>> all;
-  std::vector<Comm*> unused;
-};
-
-Shells& shells() {
-  static auto* object = new Shells;
-  return *object;
-}
-
-Comm* take_shell() {
-  Shells& known = shells();
-  const std::lock_guard lock(known.mutex);
-  if (known.unused.empty()) {
-    known.all.push_back(std::make_unique<Comm>());
-    return known.all.back().get();
-  }
-  Comm* comm = known.unused.back();
-  known.unused.pop_back();
-  return comm;
-}
-
 void on_done(transport::Request* request) {
   static_cast<Request*>(request->user)->state.store(State::done, std::memory_order_release);
 }
@@ -47,7 +24,7 @@ void prepare_requests(Comm* comm) {
 }  // namespace
 
 Comm* open_comm(Kind kind, Domain* domain, int device) {
-  Comm* comm = take_shell();
+  Comm* comm = Shells<Comm>::take();
   comm->domain = domain;
   comm->device = device;
   comm->deadline = {};
@@ -75,9 +52,7 @@ void close_comm(Comm* comm) {
     domain->instance->comms.erase(comm);
   }
   release_domain(domain);
-  Shells& known = shells();
-  const std::lock_guard lock(known.mutex);
-  known.unused.insert(known.unused.begin(), comm);  // the longest unused is taken first
+  Shells<Comm>::give_back(comm);
 }
 
 bool connected(const Comm* comm) {

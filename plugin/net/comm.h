@@ -1,13 +1,11 @@
 // What listen(), connect() and accept() give to NCCL, and their requests.
-//
-// Objects that were closed are kept and used again, never freed, so that a call on a closed one is
-// told apart and refused.
 #pragma once
 
 #include <atomic>
 #include <memory>
 #include <string>
 
+#include "plugin/common/shells.h"
 #include "plugin/net/instance.h"
 
 namespace bitrail::plugin {
@@ -50,11 +48,7 @@ void close_comm(Comm* comm);
 bool connected(const Comm* comm);  // sending or receiving
 
 // Null when `pointer` is null or not an open comm of this kind.
-inline Comm* as(void* pointer, Kind kind) {
-  auto* comm = static_cast<Comm*>(pointer);
-  const bool good = comm != nullptr && comm->kind.load(std::memory_order_acquire) == kind;
-  return good ? comm : nullptr;
-}
+inline Comm* as(void* pointer, Kind kind) { return open_as<Comm>(pointer, kind); }
 
 // With the domain's mutex held: an unused request, pending from now on; null when all are in use.
 Request* search_request(Comm* comm);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "plugin/common/contexts.h"
 #include "plugin/log/log.h"
 #include "plugin/net/caretaker.h"
 #include "plugin/net/comm.h"
@@ -12,16 +13,7 @@
 namespace bitrail::plugin {
 namespace {
 
-struct Instances {
-  std::mutex mutex;
-  std::set<Instance*> all;
-  Instance* shared = nullptr;
-};
-
-Instances& instances() {
-  static auto* object = new Instances;
-  return *object;
-}
+Contexts<Instance>& contexts() { return Contexts<Instance>::get(); }
 
 std::unique_ptr<Instance> make(uint64_t comm_id, int traffic_class,
                                nccl::ProfilerCallback profiler) {
@@ -65,11 +57,7 @@ void close_all(Instance* instance) {
 }  // namespace
 
 Instance* create_instance(uint64_t comm_id, int traffic_class, nccl::ProfilerCallback profiler) {
-  std::unique_ptr<Instance> made = make(comm_id, traffic_class, profiler);
-  Instances& known = instances();
-  const std::lock_guard lock(known.mutex);
-  known.all.insert(made.get());
-  return made.release();
+  return contexts().add(make(comm_id, traffic_class, profiler));
 }
 
 Instance* create_shared_instance(nccl::ProfilerCallback profiler) {
@@ -80,7 +68,7 @@ Instance* create_shared_instance(nccl::ProfilerCallback profiler) {
   }
   std::unique_ptr<Instance> made = make(0, nccl::kUndefined, profiler);
   made->by_thread = true;
-  Instances& known = instances();
+  Contexts<Instance>& known = contexts();
   const std::lock_guard lock(known.mutex);
   if (known.shared == nullptr) {
     known.all.insert(made.get());
@@ -89,34 +77,19 @@ Instance* create_shared_instance(nccl::ProfilerCallback profiler) {
   return known.shared;
 }
 
-Instance* find_instance(void* context) {
-  Instances& known = instances();
-  const std::lock_guard lock(known.mutex);
-  auto* instance = static_cast<Instance*>(context);
-  return known.all.contains(instance) ? instance : nullptr;
-}
+Instance* find_instance(void* context) { return contexts().find(context); }
 
-Instance* shared_instance() {
-  Instances& known = instances();
-  const std::lock_guard lock(known.mutex);
-  return known.shared;
-}
+Instance* shared_instance() { return contexts().find_shared(); }
 
 void destroy_instance(void* context) {
-  auto* instance = static_cast<Instance*>(context);
-  {
-    Instances& known = instances();
-    const std::lock_guard lock(known.mutex);
-    if (instance == known.shared || known.all.erase(instance) == 0) return;
-  }
-  close_all(instance);
-  delete instance;
+  const std::unique_ptr<Instance> instance = contexts().take_out(context);
+  if (instance != nullptr) close_all(instance.get());
 }
 
 void reap_idle_instances() {
   std::vector<Instance*> idle;
   {
-    Instances& known = instances();
+    Contexts<Instance>& known = contexts();
     const std::lock_guard lock(known.mutex);
     std::copy_if(known.all.begin(), known.all.end(), std::back_inserter(idle),
                  [](Instance* instance) {
