@@ -5,10 +5,13 @@ import pathlib
 import statistics
 import subprocess
 import sys
+import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("BUILD", ROOT / "build"))
 TOOL = BUILD / "tools" / "bitrail"
+
+PERF_LIMIT_S = 120
 
 median = statistics.median
 
@@ -68,3 +71,15 @@ def bench(ranks, *words, **variables):
         command = [TOOL, "launch", "-n", ranks, "--", *command]
     text = output(command, **variables)
     return json.loads(text[text.index("{"):])  # `launch` puts the rank in front
+
+
+def perf_bw(transport, size, messages, window, **variables):
+    """Messages a second of `bitrail perf bw` between two ranks of this host, `window` of them in flight."""
+    with tempfile.NamedTemporaryFile(suffix=".json") as file:
+        command = [TOOL, "launch", "-n", 2, "--", TOOL, "perf", "bw", "--transport", transport, "-b", size, "-e", size,
+                   "-n", messages, "--window", window, "-c", 0, "--json", file.name]
+        done = subprocess.run([str(word) for word in command], env=environment(**variables), text=True, check=False,
+                              stdin=subprocess.DEVNULL, capture_output=True, timeout=PERF_LIMIT_S)
+        if done.returncode != 0:
+            sys.exit(f"{done.stdout}{done.stderr}")
+        return json.load(file)[0]["message_rate_mpps"] * 1e6
