@@ -10,12 +10,7 @@ namespace {
 
 bool in(int index, size_t size) { return index >= 0 && static_cast<size_t>(index) < size; }
 
-// A name that may be printed.
-bool plain(std::string_view name) {
-  return !name.empty() && name.size() <= kMaxName && std::ranges::none_of(name, [](char c) {
-    return static_cast<unsigned char>(c) < ' ' || c == '\x7f';
-  });
-}
+bool plain(std::string_view name) { return !name.empty() && printable(name); }
 
 bool usable(double bandwidth) { return std::isfinite(bandwidth) && bandwidth >= 0; }
 
@@ -111,6 +106,12 @@ Status check_links(const Machine& m, const std::string& where) {
 }
 
 }  // namespace
+
+bool printable(std::string_view text) {
+  return text.size() <= kMaxName && std::ranges::none_of(text, [](char c) {
+           return static_cast<unsigned char>(c) < ' ' || c == '\x7f';
+         });
+}
 
 Status check(const Machine& machine, const std::string& where) {
   BITRAIL_TRY(check_sizes(machine, where));

@@ -1,10 +1,15 @@
 // Whether a machine is consistent, and what is odd about it.
 #pragma once
 
+#include <string_view>
+
 #include "runtime/common/status.h"
 #include "runtime/topology/model.h"
 
 namespace bitrail::topology {
+
+// A text that may be shown: at most kMaxName bytes, no control characters.
+bool printable(std::string_view text);
 
 // Bounds, indices, tree without cycles, distinct bus ids, names and ranks, finite bandwidths.
 // `where` begins the text of a failure.

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "runtime/topology/model.h"
+#include "runtime/topology/check.h"
 
 namespace bitrail::topology {
 namespace {
@@ -120,9 +120,7 @@ Status any_number(const XmlFile& file, pugi::xml_node node, const char* attribut
 Status plain_text(const XmlFile& file, pugi::xml_node node, const char* attribute,
                   std::string* value) {
   *value = node.attribute(attribute).value();
-  const bool plain = std::ranges::none_of(
-      *value, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; });
-  if (value->size() > kMaxName || !plain)
+  if (!printable(*value))
     return failure(BITRAIL_ERR_CONFIG, "{}:{}: {} of <{}> is too long or has control characters",
                    file.name, line_of(file, node), attribute, node.name());
   return {};
