@@ -6,9 +6,11 @@
 #include <functional>
 #include <string>
 
+#include "runtime/algorithms/rates.h"
 #include "runtime/schedule/builder.h"
 #include "runtime/schedule/collective.h"
 #include "runtime/schedule/schedule.h"
+#include "runtime/topology/placement.h"
 
 namespace bitrail::algorithms {
 
@@ -28,6 +30,9 @@ struct Request {
   bool in_place = false;       // input and output are one buffer
   bool deterministic = false;  // rank-ordered sums
   bool block_scale = false;    // 1 bit: scales inside the records
+  // Which node each rank is on; null: not known, and only algorithms that do not care apply. Lives
+  // as long as the request.
+  const topology::Placement* placement = nullptr;
 };
 
 struct Algorithm {
@@ -36,6 +41,9 @@ struct Algorithm {
   // Called at set-up only, so that modules may bind data to them.
   std::function<bool(const Request& request)> applies;
   std::function<Schedule(const Request& request)> build;  // pieces > 0 by now
+  // Predicted microseconds of the slowest rank, the same on all ranks (`rank` of the request does
+  // not count); docs/algorithms.md has the formulas. Empty: never chosen by cost, only by name.
+  std::function<double(const Request& request, const Rates& rates)> cost = {};
 };
 
 // Ring: W-1 steps to the next neighbour. Fewest bytes, one peer at a time, W-1 latencies.
