@@ -15,7 +15,7 @@
 namespace bitrail::engine {
 namespace {
 
-constexpr int kSpinsAlone = 200, kSpinsShared = 3;  // rounds before the core is given away
+constexpr int kSpinsAlone = 200, kSpinsShared = 0;  // rounds before the core is given away
 constexpr int kNapMs = 1;                           // background thread while callers do the work
 constexpr int kSleepMs = 100;                       // longest sleep of the background thread
 constexpr int64_t kNameTheLostNs = 1'000'000'000;   // grace for the bootstrap to name a lost rank

@@ -10,8 +10,8 @@
 namespace bitrail::engine {
 namespace {
 
-// A few quick looks catch a message that is just arriving; then the core belongs to others (several
-// ranks share it); what takes longer is slept for.
+// Where every rank has a core, quick looks catch a message that is just arriving. Then, and at once
+// where ranks share a core, the core belongs to others; what takes longer is slept for.
 constexpr int64_t kYieldNs = 400'000;
 constexpr int64_t kLongestSleepNs = 2'000'000;
 constexpr int64_t kLookAroundNs = 1'000'000;  // between looks at failures and deadlines

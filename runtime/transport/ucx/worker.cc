@@ -289,13 +289,12 @@ int Worker::progress() {
     told_ = true;
     return count;
   }
-  // Ends early when something happened for the caller, who may have an answer to send. Looking
-  // again is quicker here than through the caller.
-  constexpr int kMaxRounds = 16, kLooks = 4;
+  // Ends early when something happened for the caller, who may have an answer to send.
+  constexpr int kMaxRounds = 16;
   const uint64_t before = moved;
-  for (int i = 0, empty = 0; i < kMaxRounds && moved == before; i++) {
+  for (int i = 0; i < kMaxRounds && moved == before; i++) {
     const unsigned events = progress_ucx();
-    if (events == 0 && ++empty == kLooks) break;
+    if (events == 0) break;
     count += static_cast<int>(events);
   }
   if (!failed.empty()) close_failed();
