@@ -4,6 +4,8 @@
 #include <mutex>
 #include <utility>
 
+#include "runtime/algorithms/nodes.h"
+
 namespace bitrail::planner {
 
 namespace {
@@ -11,6 +13,9 @@ namespace {
 bool always(const Request&) { return true; }
 // The order of summation in a ring or a tree is fixed too, but it is not the ranks' order.
 bool any_order(const Request& request) { return !request.deterministic; }
+bool any_order_and_nodes(const Request& request) {
+  return any_order(request) && algorithms::spans_nodes(request);
+}
 bool out_of_place(const Request& request) { return !request.in_place; }
 
 struct Registry {
@@ -20,13 +25,24 @@ struct Registry {
       {"doubling", Collective::allreduce, any_order, algorithms::doubling_allreduce},
       {"one_shot", Collective::allreduce, always, algorithms::one_shot_allreduce},
       {"ring", Collective::allreduce, any_order, algorithms::ring_allreduce},
+      {"halving", Collective::allreduce, any_order, algorithms::halving_allreduce},
+      {"tree", Collective::allreduce, any_order, algorithms::tree_allreduce},
+      {"hier", Collective::allreduce, any_order_and_nodes, algorithms::hier_allreduce},
+      {"leader", Collective::allreduce, any_order_and_nodes, algorithms::leader_allreduce},
       {"direct", Collective::reduce_scatter, always, algorithms::direct_reduce_scatter},
       {"ring", Collective::reduce_scatter, any_order, algorithms::ring_reduce_scatter},
+      {"hier", Collective::reduce_scatter, any_order_and_nodes, algorithms::hier_reduce_scatter},
       {"direct", Collective::allgather, always, algorithms::direct_allgather},
       {"ring", Collective::allgather, always, algorithms::ring_allgather},
+      {"bruck", Collective::allgather, always, algorithms::bruck_allgather},
+      {"hier", Collective::allgather, algorithms::spans_nodes, algorithms::hier_allgather},
       {"tree", Collective::broadcast, always, algorithms::tree_broadcast},
+      {"hier_tree", Collective::broadcast, algorithms::spans_nodes,
+       algorithms::hier_tree_broadcast},
       {"direct", Collective::alltoall, out_of_place, algorithms::direct_alltoall},
+      {"pairwise", Collective::alltoall, out_of_place, algorithms::pairwise_alltoall},
       {"dissemination", Collective::barrier, always, algorithms::dissemination_barrier},
+      {"hier", Collective::barrier, algorithms::spans_nodes, algorithms::hier_barrier},
       {"onebit_direct", Collective::onebit_allreduce, always, algorithms::onebit_direct_allreduce},
       {"onebit_direct", Collective::onebit_reduce_scatter, always,
        algorithms::onebit_direct_reduce_scatter},
