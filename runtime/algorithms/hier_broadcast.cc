@@ -6,31 +6,6 @@ namespace bitrail::algorithms {
 
 namespace {
 
-// The ranks of one tree, its root first.
-struct Tree {
-  std::vector<int> ranks;
-  int index = -1;  // of the own rank; -1: not in it
-};
-
-Tree tree_of(std::vector<int> ranks, int root, int rank) {
-  Tree tree{std::move(ranks)};
-  std::rotate(tree.ranks.begin(), std::find(tree.ranks.begin(), tree.ranks.end(), root),
-              tree.ranks.end());
-  const auto found = std::find(tree.ranks.begin(), tree.ranks.end(), rank);
-  if (found != tree.ranks.end()) tree.index = static_cast<int>(found - tree.ranks.begin());
-  return tree;
-}
-
-void add_children(const Tree& tree, std::vector<int>* children) {
-  if (tree.index < 0) return;
-  for (int child : binomial_children(tree.index, static_cast<int>(tree.ranks.size())))
-    children->push_back(tree.ranks[static_cast<size_t>(child)]);
-}
-
-int parent_in(const Tree& tree) {
-  return tree.index <= 0 ? -1 : tree.ranks[static_cast<size_t>(binomial_parent(tree.index))];
-}
-
 // Who stands for a node in the tree of nodes.
 int head_of(const topology::Placement& placement, int node, int root) {
   return placement.node_of(root) == node ? root : placement.ranks_of(node).front();
@@ -39,16 +14,25 @@ int head_of(const topology::Placement& placement, int node, int root) {
 }  // namespace
 
 TreePlace hier_broadcast_place(const topology::Placement& placement, int root, int rank) {
-  std::vector<int> heads;
-  for (int node = 0; node < placement.nodes(); node++)
-    heads.push_back(head_of(placement, node, root));
   const int node = placement.node_of(rank);
-  const Tree outer = tree_of(heads, root, rank);
-  const Tree inner = tree_of(placement.ranks_of(node), heads[static_cast<size_t>(node)], rank);
+  const int nodes = placement.nodes();
+  const int first = placement.node_of(root);
+  const std::vector<int>& mates = placement.ranks_of(node);
+  const auto size = static_cast<int>(mates.size());
+  const int head = head_of(placement, node, root);
   TreePlace place;
-  place.parent = outer.index >= 0 ? parent_in(outer) : parent_in(inner);
-  add_children(outer, &place.children);
-  add_children(inner, &place.children);
+  // Both trees are counted from their root.
+  if (rank == head) {
+    const int index = (node - first + nodes) % nodes;
+    const auto head_at = [&](int i) { return head_of(placement, (first + i) % nodes, root); };
+    if (index > 0) place.parent = head_at(binomial_parent(index));
+    for (int child : binomial_children(index, nodes)) place.children.push_back(head_at(child));
+  }
+  const int offset = placement.local_of(head);
+  const int index = (placement.local_of(rank) - offset + size) % size;
+  const auto mate_at = [&](int i) { return mates[static_cast<size_t>((offset + i) % size)]; };
+  if (index > 0) place.parent = mate_at(binomial_parent(index));
+  for (int child : binomial_children(index, size)) place.children.push_back(mate_at(child));
   return place;
 }
 

@@ -19,11 +19,12 @@ namespace {
 constexpr uint64_t kTreePieceBytes = 64 * 1024;
 constexpr uint64_t kMostTreePieces = 256;
 
-// Adds the neighbours of ranks[index] in the binary tree over `ranks`.
-void add_binary(const std::vector<int>& ranks, size_t index, TreePlace* place) {
-  if (index > 0) place->parent = ranks[(index - 1) / 2];
-  for (size_t child : {2 * index + 1, 2 * index + 2})
-    if (child < ranks.size()) place->children.push_back(ranks[child]);
+// Adds the neighbours of number `index` in the binary tree over `count` ranks.
+template <typename RankAt>
+void add_binary(int index, int count, RankAt rank_at, TreePlace* place) {
+  if (index > 0) place->parent = rank_at((index - 1) / 2);
+  for (int child : {2 * index + 1, 2 * index + 2})
+    if (child < count) place->children.push_back(rank_at(child));
 }
 
 }  // namespace
@@ -37,20 +38,21 @@ uint32_t tree_pieces(const Request& request) {
 TreePlace tree_place(const Request& request, int rank) {
   TreePlace place;
   if (!spans_nodes(request)) {
-    std::vector<int> all;
-    for (int r = 0; r < request.world_size; r++) all.push_back(r);
-    add_binary(all, static_cast<size_t>(rank), &place);
+    add_binary(
+        rank, request.world_size, [](int index) { return index; }, &place);
     return place;
   }
   const topology::Placement& placement = *request.placement;
   const int node = placement.node_of(rank);
   const int local = placement.local_of(rank);
-  if (local == 0) {
-    std::vector<int> heads;
-    for (const std::vector<int>& ranks : placement.ranks) heads.push_back(ranks.front());
-    add_binary(heads, static_cast<size_t>(node), &place);
-  }
-  add_binary(placement.ranks_of(node), static_cast<size_t>(local), &place);
+  if (local == 0)
+    add_binary(
+        node, placement.nodes(), [&](int other) { return placement.ranks_of(other).front(); },
+        &place);
+  const std::vector<int>& ranks = placement.ranks_of(node);
+  add_binary(
+      local, static_cast<int>(ranks.size()),
+      [&](int index) { return ranks[static_cast<size_t>(index)]; }, &place);
   return place;
 }
 
