@@ -4,6 +4,7 @@
 
 #include <bitrail/bitrail.h>
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <vector>
@@ -31,6 +32,8 @@ float sum(int world, size_t i) {
   return static_cast<float>(total);
 }
 
+std::atomic<int> built{0};  // schedules of placed algorithms
+
 // Registers `name` with a placement bound to it; returns the name to ask for.
 std::string placed(Collective collective, const char* name, const Placement& placement) {
   static int count = 0;
@@ -47,6 +50,7 @@ std::string placed(Collective collective, const char* name, const Placement& pla
   bound.build = [&algorithm, kept](const Request& request) {
     Request with = request;
     with.placement = kept.get();
+    built++;
     return algorithm.build(with);
   };
   EXPECT_TRUE(planner::register_algorithm(bound).ok());
@@ -150,7 +154,10 @@ TEST_P(Placements, HierarchicalCollectivesAreRight) {
     names[collective] = placed(collective, "hier", placement);
   names[Collective::broadcast] = placed(Collective::broadcast, "hier_tree", placement);
   names[Collective::alltoall] = "pairwise";
+  const int before = built;
   run_all(world, names);
+  // On every rank, by both jobs, each of five collectives at least once.
+  EXPECT_GE(built - before, world * 2 * 5);
 }
 
 TEST_P(Placements, LeaderAndTreeAreRight) {
@@ -160,7 +167,9 @@ TEST_P(Placements, LeaderAndTreeAreRight) {
     test::World job(
         world,
         settings({{Collective::allreduce, placed(Collective::allreduce, name, placement)}}, 2048));
+    const int before = built;
     job.run([&](int rank, bitrail_comm_t comm) { check_allreduce(comm, world, rank); });
+    EXPECT_GE(built - before, world);
   }
 }
 

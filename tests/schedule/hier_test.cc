@@ -188,6 +188,26 @@ TEST(BytesBetweenNodes, RingSendsMore) {
   EXPECT_EQ(sent_between(Collective::allreduce, "hier", cyclic, kCount, 1)[0], hier);
 }
 
+// The manual's table, in vectors out of the busiest of four nodes of two ranks.
+TEST(BytesBetweenNodes, AreWhatTheManualSays) {
+  constexpr uint64_t kCount = 8 * 8 * 12;
+  const Placement placement = topology::place_blocks(8, 2);
+  for (const auto& [name, vectors] : std::vector<std::pair<const char*, double>>{{"one_shot", 12},
+                                                                                 {"doubling", 4},
+                                                                                 {"direct", 3},
+                                                                                 {"ring", 1.75},
+                                                                                 {"halving", 1.5},
+                                                                                 {"tree", 2},
+                                                                                 {"hier", 1.5},
+                                                                                 {"leader", 1.5}}) {
+    const std::vector<uint64_t> bytes =
+        sent_between(Collective::allreduce, name, placement, kCount, 1);
+    EXPECT_DOUBLE_EQ(static_cast<double>(*std::max_element(bytes.begin(), bytes.end())),
+                     vectors * kCount * sizeof(float))
+        << name;
+  }
+}
+
 TEST(BytesBetweenNodes, TreesCrossOnceForEachNode) {
   const Placement placement = topology::place_cyclic(9, 3);
   const auto total = [&](Collective collective, const char* name) {
