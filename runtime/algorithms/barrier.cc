@@ -3,6 +3,8 @@
 //
 // Hierarchical: the ranks of a node signal its first one, those go through the rounds, and signal
 // their nodes.
+#include <numeric>
+
 #include "runtime/algorithms/nodes.h"
 
 namespace bitrail::algorithms {
@@ -27,8 +29,8 @@ void disseminate(Builder* builder, const std::vector<int>& ranks, size_t index,
 
 Schedule dissemination_barrier(const Request& request) {
   Builder builder(schedule_name("dissemination", request), request.rank, request.world_size);
-  std::vector<int> all;
-  for (int rank = 0; rank < request.world_size; rank++) all.push_back(rank);
+  std::vector<int> all(static_cast<size_t>(request.world_size));
+  std::iota(all.begin(), all.end(), 0);
   std::vector<OperationId> heard;
   disseminate(&builder, all, static_cast<size_t>(request.rank), &heard);
   return builder.finish();
@@ -46,6 +48,7 @@ Schedule hier_barrier(const Request& request) {
   }
   for (int mate : nodes.mates()) heard.push_back(builder.recv_signal(mate, 0));
   std::vector<int> leaders;
+  leaders.reserve(static_cast<size_t>(nodes.count()));
   for (int node = 0; node < nodes.count(); node++) leaders.push_back(nodes.server(node, 0));
   disseminate(&builder, leaders, static_cast<size_t>(nodes.own()), &heard);
   for (int mate : nodes.mates()) builder.send_signal(mate, 0, heard);

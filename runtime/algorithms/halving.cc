@@ -89,10 +89,11 @@ Schedule halving_allreduce(const Request& request) {
     mine = p.sums;
     spans.push_back(own);
   }
-  for (int step = p.folding.steps - 1; step >= 0; step--) {
+  for (int back = 0; back < p.folding.steps; back++) {
+    const int step = p.folding.steps - 1 - back;
     const int partner_index = index ^ (1 << step);
     const int partner = p.folding.rank_of(partner_index);
-    const auto message = kStepMessage + static_cast<uint32_t>(2 * p.folding.steps - 1 - step);
+    const auto message = kStepMessage + static_cast<uint32_t>(p.folding.steps + back);
     const Span around = spans[static_cast<size_t>(step)];
     p.builder.recv(partner, message, p.range(p.caller.output, kept(around, partner_index, step)));
     p.builder.send(partner, message, p.range(p.caller.output, kept(around, index, step)));
