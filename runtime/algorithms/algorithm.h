@@ -54,11 +54,25 @@ Schedule ring_allgather(const Request& request);
 Schedule doubling_allreduce(const Request& request);
 // One-shot: everybody's whole vector to everybody, one step. For the smallest.
 Schedule one_shot_allreduce(const Request& request);
+// Recursive halving and doubling: 2 log2 W steps with the ring's bytes.
+Schedule halving_allreduce(const Request& request);
+// Binary tree up and down, in pieces; the nodes' first ranks on top where nodes are known.
+Schedule tree_allreduce(const Request& request);
+// Bruck: log2 W steps for small vectors.
+Schedule bruck_allgather(const Request& request);
+// Hierarchical, from the placement: inside the node, between nodes along rails, inside the node.
+Schedule hier_allreduce(const Request& request);
+Schedule leader_allreduce(const Request& request);  // with one rail
+Schedule hier_reduce_scatter(const Request& request);
+Schedule hier_allgather(const Request& request);
+Schedule hier_tree_broadcast(const Request& request);
+Schedule hier_barrier(const Request& request);
 // Direct: chunk j goes to rank j, which sums in rank order; results go straight to everybody.
 Schedule direct_allreduce(const Request& request);
 Schedule direct_reduce_scatter(const Request& request);
 Schedule direct_allgather(const Request& request);
 Schedule direct_alltoall(const Request& request);
+Schedule pairwise_alltoall(const Request& request);
 Schedule tree_broadcast(const Request& request);
 Schedule dissemination_barrier(const Request& request);
 // 1 bit, as `direct`, packed with error feedback in both halves.

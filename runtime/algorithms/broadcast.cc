@@ -1,7 +1,7 @@
 // Binomial tree from the root, in pieces: rank v (counted from the root) receives from v without
 // its highest bit and sends to v + 2^s for the bits above it. log2 W latencies; a long vector flows
 // through the levels piece by piece.
-#include "runtime/algorithms/parts.h"
+#include "runtime/algorithms/nodes.h"
 
 namespace bitrail::algorithms {
 
@@ -13,16 +13,13 @@ Schedule tree_broadcast(const Request& request) {
   Builder builder(schedule_name("tree", request), request.rank, world);
   const CallerBuffers caller = caller_buffers(&builder, request);
   const bool root = relative == 0;
-  int above = 1;  // the lowest power of two above `relative`
-  while (above <= relative) above *= 2;
   for (uint32_t piece = 0; piece < pieces_of(request); piece++) {
     if (!root)
-      builder.recv((relative - above / 2 + request.root) % world, piece,
+      builder.recv((binomial_parent(relative) + request.root) % world, piece,
                    whole(caller.output, request, piece));
     const schedule::Range from = whole(root ? caller.input : caller.output, request, piece);
-    // Child v + 2^s heads a subtree of the bits above s: the deepest subtree first.
-    for (int distance = above; relative + distance < world; distance *= 2)
-      builder.send((relative + distance + request.root) % world, piece, from);
+    for (int child : binomial_children(relative, world))
+      builder.send((child + request.root) % world, piece, from);
   }
   if (root && !request.in_place)
     builder.add(schedule::kCopy, {all_of(caller.input)}, {all_of(caller.output)});

@@ -23,16 +23,8 @@ struct Plan {
   CallerBuffers caller;
   BufferId arrived = 0;  // a slot a step, so that all receives can be posted at once
   BufferId sums = 0;
-  int power = 1;   // largest power of two <= W
-  int steps = 0;   // log2 of it
-  int folded = 0;  // ranks below 2 * folded fold in pairs
+  Folding folding;
 };
-
-// Among the `power` ranks that take part: index of a rank, and back.
-int index_of(const Plan& p, int rank) { return rank < 2 * p.folded ? rank / 2 : rank - p.folded; }
-int rank_of(const Plan& p, int index) {
-  return index < p.folded ? 2 * index + 1 : index + p.folded;
-}
 
 constexpr uint32_t kFoldMessage = 0;
 constexpr uint32_t kUnfoldMessage = 1;
@@ -45,7 +37,7 @@ Schedule doubling_allreduce(const Request& request) {
   single.pieces = 1;
   const int rank = request.rank;
   const int world = request.world_size;
-  Plan p{Builder(schedule_name("doubling", single), rank, world), {}};
+  Plan p{Builder(schedule_name("doubling", single), rank, world), {}, 0, 0, folding_of(world)};
   p.caller = caller_buffers(&p.builder, single);
   const Range input = all_of(p.caller.input);
   const Range output = all_of(p.caller.output);
@@ -53,18 +45,13 @@ Schedule doubling_allreduce(const Request& request) {
     if (!request.in_place) p.builder.add(schedule::kCopy, {input}, {output});
     return p.builder.finish();
   }
-  while (p.power * 2 <= world) {
-    p.power *= 2;
-    p.steps++;
-  }
-  p.folded = world - p.power;
-  const bool folds = rank < 2 * p.folded;
+  const bool folds = rank < 2 * p.folding.folded;
   if (folds && rank % 2 == 0) {
     p.builder.send(rank + 1, kFoldMessage, input);
     p.builder.recv(rank + 1, kUnfoldMessage, output);
     return p.builder.finish();
   }
-  const auto slots = static_cast<uint32_t>(p.steps + 1);
+  const auto slots = static_cast<uint32_t>(p.folding.steps + 1);
   p.arrived = p.builder.buffer(
       {"arrived", Role::scratch, schedule::kDataUnit, schedule::kElements, slots, 1, 1});
   p.sums = p.builder.buffer(
@@ -76,16 +63,16 @@ Schedule doubling_allreduce(const Request& request) {
     mine = all_of(p.sums, slots - 1);
     p.builder.add(kReduce, {other, input}, {mine});
   }
-  const int index = index_of(p, rank);
-  for (int step = 0; step < p.steps; step++) {
+  const int index = p.folding.index_of(rank);
+  for (int step = 0; step < p.folding.steps; step++) {
     const int partner_index = index ^ (1 << step);
-    const int partner = rank_of(p, partner_index);
+    const int partner = p.folding.rank_of(partner_index);
     const auto slot = static_cast<uint32_t>(step);
     const uint32_t message = kStepMessage + slot;
     const Range theirs = all_of(p.arrived, slot);
     p.builder.recv(partner, message, theirs);
     p.builder.send(partner, message, mine);
-    const Range sum = step == p.steps - 1 ? output : all_of(p.sums, slot);
+    const Range sum = step == p.folding.steps - 1 ? output : all_of(p.sums, slot);
     if (partner_index < index) {
       p.builder.add(kReduce, {theirs, mine}, {sum});
     } else {

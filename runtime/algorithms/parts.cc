@@ -34,4 +34,14 @@ std::string schedule_name(const char* algorithm, const Request& request) {
                      request.block_scale ? " block" : "");
 }
 
+Folding folding_of(int world_size) {
+  Folding folding;
+  while (folding.power * 2 <= world_size) {
+    folding.power *= 2;
+    folding.steps++;
+  }
+  folding.folded = world_size - folding.power;
+  return folding;
+}
+
 }  // namespace bitrail::algorithms

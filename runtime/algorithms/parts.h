@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "runtime/algorithms/algorithm.h"
 
@@ -37,5 +38,31 @@ inline schedule::Range whole(schedule::BufferId buffer, const Request& request, 
 inline schedule::Range all_of(schedule::BufferId buffer, uint32_t slot = 0) {
   return {buffer, slot, 0, 1, 0, 1};
 }
+
+// Worlds that are no power of two, for algorithms that want one: of the 2 `folded` lowest ranks
+// each even one is stood for by the next odd one.
+struct Folding {
+  int power = 1;   // largest power of two <= W: so many take part
+  int steps = 0;   // log2 of it
+  int folded = 0;  // W - power
+  int index_of(int rank) const { return rank < 2 * folded ? rank / 2 : rank - folded; }
+  int rank_of(int index) const { return index < folded ? 2 * index + 1 : index + folded; }
+};
+Folding folding_of(int world_size);
+
+// A rank's neighbours in a tree. parent -1: the root.
+struct TreePlace {
+  int parent = -1;
+  std::vector<int> children;
+};
+
+// The trees of tree_allreduce and of hier_tree_broadcast, for their schedules and costs.
+TreePlace tree_place(const Request& request, int rank);
+TreePlace hier_broadcast_place(const topology::Placement& placement, int root, int rank);
+// Pieces of the whole vector in tree_allreduce.
+uint32_t tree_pieces(const Request& request);
+
+// Steps of a pairwise exchange in flight where the request does not say.
+constexpr uint32_t kPairwiseDepth = 2;
 
 }  // namespace bitrail::algorithms

@@ -4,6 +4,9 @@
 #include <mutex>
 #include <utility>
 
+#include "runtime/algorithms/cost.h"
+#include "runtime/algorithms/nodes.h"
+
 namespace bitrail::planner {
 
 namespace {
@@ -11,22 +14,56 @@ namespace {
 bool always(const Request&) { return true; }
 // The order of summation in a ring or a tree is fixed too, but it is not the ranks' order.
 bool any_order(const Request& request) { return !request.deterministic; }
+bool any_order_and_nodes(const Request& request) {
+  return any_order(request) && algorithms::spans_nodes(request);
+}
 bool out_of_place(const Request& request) { return !request.in_place; }
 
 struct Registry {
   std::mutex mutex;
   std::deque<Algorithm> algorithms = {
-      {"direct", Collective::allreduce, always, algorithms::direct_allreduce},
-      {"doubling", Collective::allreduce, any_order, algorithms::doubling_allreduce},
-      {"one_shot", Collective::allreduce, always, algorithms::one_shot_allreduce},
-      {"ring", Collective::allreduce, any_order, algorithms::ring_allreduce},
-      {"direct", Collective::reduce_scatter, always, algorithms::direct_reduce_scatter},
-      {"ring", Collective::reduce_scatter, any_order, algorithms::ring_reduce_scatter},
-      {"direct", Collective::allgather, always, algorithms::direct_allgather},
-      {"ring", Collective::allgather, always, algorithms::ring_allgather},
-      {"tree", Collective::broadcast, always, algorithms::tree_broadcast},
-      {"direct", Collective::alltoall, out_of_place, algorithms::direct_alltoall},
-      {"dissemination", Collective::barrier, always, algorithms::dissemination_barrier},
+      {"direct", Collective::allreduce, always, algorithms::direct_allreduce,
+       algorithms::direct_allreduce_cost},
+      {"doubling", Collective::allreduce, any_order, algorithms::doubling_allreduce,
+       algorithms::doubling_allreduce_cost},
+      {"one_shot", Collective::allreduce, always, algorithms::one_shot_allreduce,
+       algorithms::one_shot_allreduce_cost},
+      {"ring", Collective::allreduce, any_order, algorithms::ring_allreduce,
+       algorithms::ring_allreduce_cost},
+      {"halving", Collective::allreduce, any_order, algorithms::halving_allreduce,
+       algorithms::halving_allreduce_cost},
+      {"tree", Collective::allreduce, any_order, algorithms::tree_allreduce,
+       algorithms::tree_allreduce_cost},
+      {"hier", Collective::allreduce, any_order_and_nodes, algorithms::hier_allreduce,
+       algorithms::hier_allreduce_cost},
+      {"leader", Collective::allreduce, any_order_and_nodes, algorithms::leader_allreduce,
+       algorithms::leader_allreduce_cost},
+      {"direct", Collective::reduce_scatter, always, algorithms::direct_reduce_scatter,
+       algorithms::direct_reduce_scatter_cost},
+      {"ring", Collective::reduce_scatter, any_order, algorithms::ring_reduce_scatter,
+       algorithms::ring_reduce_scatter_cost},
+      {"hier", Collective::reduce_scatter, any_order_and_nodes, algorithms::hier_reduce_scatter,
+       algorithms::hier_reduce_scatter_cost},
+      {"direct", Collective::allgather, always, algorithms::direct_allgather,
+       algorithms::direct_allgather_cost},
+      {"ring", Collective::allgather, always, algorithms::ring_allgather,
+       algorithms::ring_allgather_cost},
+      {"bruck", Collective::allgather, always, algorithms::bruck_allgather,
+       algorithms::bruck_allgather_cost},
+      {"hier", Collective::allgather, algorithms::spans_nodes, algorithms::hier_allgather,
+       algorithms::hier_allgather_cost},
+      {"tree", Collective::broadcast, always, algorithms::tree_broadcast,
+       algorithms::tree_broadcast_cost},
+      {"hier_tree", Collective::broadcast, algorithms::spans_nodes, algorithms::hier_tree_broadcast,
+       algorithms::hier_tree_broadcast_cost},
+      {"direct", Collective::alltoall, out_of_place, algorithms::direct_alltoall,
+       algorithms::direct_alltoall_cost},
+      {"pairwise", Collective::alltoall, out_of_place, algorithms::pairwise_alltoall,
+       algorithms::pairwise_alltoall_cost},
+      {"dissemination", Collective::barrier, always, algorithms::dissemination_barrier,
+       algorithms::dissemination_barrier_cost},
+      {"hier", Collective::barrier, algorithms::spans_nodes, algorithms::hier_barrier,
+       algorithms::hier_barrier_cost},
       {"onebit_direct", Collective::onebit_allreduce, always, algorithms::onebit_direct_allreduce},
       {"onebit_direct", Collective::onebit_reduce_scatter, always,
        algorithms::onebit_direct_reduce_scatter},

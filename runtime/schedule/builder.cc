@@ -10,7 +10,7 @@ bool may_overlap(const Schedule& schedule, const Range& a, const Range& b) {
   if (buffer.pieces > 1) return true;  // the slot is one piece: whatever stands there, it is there
   if (buffer.fraction <= 1) {
     if (a.chunks != b.chunks) return true;
-    if (a.chunk != b.chunk) return false;
+    if (a.chunk >= b.chunk + b.span || b.chunk >= a.chunk + a.span) return false;
   }
   return a.pieces != b.pieces || a.piece == b.piece;
 }
@@ -24,8 +24,9 @@ bool covers(const Schedule& schedule, const Range& next, const Range& old) {
   const Buffer& buffer = schedule.buffers[next.buffer];
   if (buffer.pieces > 1) return true;
   const bool whole_slot = next.pieces == 1 && (next.chunks == 1 || buffer.fraction > 1);
-  const bool same_chunk = next.chunks == old.chunks && next.chunk == old.chunk;
-  return whole_slot || (next.pieces == 1 && same_chunk);
+  const bool same_chunks = next.chunks == old.chunks && next.chunk <= old.chunk &&
+                           old.chunk + old.span <= next.chunk + next.span;
+  return whole_slot || (next.pieces == 1 && same_chunks);
 }
 
 void sort_unique(std::vector<OperationId>* ids) {

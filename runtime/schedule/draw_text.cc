@@ -48,7 +48,12 @@ std::string range_text(const Schedule& schedule, const Range& range) {
   const Buffer& buffer = schedule.buffers[range.buffer];
   std::string text = buffer.name;
   if (buffer.slots > 1) text += fmt::format("[{}]", range.slot);
-  if (range.chunks > 1) text += fmt::format(" chunk {}/{}", range.chunk, range.chunks);
+  if (range.span > 1) {
+    text +=
+        fmt::format(" chunks {}..{}/{}", range.chunk, range.chunk + range.span - 1, range.chunks);
+  } else if (range.chunks > 1) {
+    text += fmt::format(" chunk {}/{}", range.chunk, range.chunks);
+  }
   if (range.pieces > 1) text += fmt::format(" piece {}/{}", range.piece, range.pieces);
   return text;
 }

@@ -59,7 +59,8 @@ Bounds global_bounds(const Schedule& schedule, const Range& range, const Binding
   const uint64_t n = count_of(buffer, binding);
   const uint64_t length = chunk_length(n, range.chunks, binding.quantum);
   const uint64_t begin = std::min(length * range.chunk, n);
-  const uint64_t end = std::min(begin + length, n);
+  const uint64_t end = std::min(begin + length * range.span, n);
+  if (range.pieces <= 1) return {begin, end};
   const uint64_t piece = piece_length(length, range.pieces, binding.piece_quantum);
   return {std::min(begin + piece * range.piece, end),
           std::min(begin + piece * (range.piece + 1), end)};
@@ -117,7 +118,8 @@ struct Hasher {
   void ranges(const std::vector<Range>& v) {
     number(v.size());
     for (const Range& r : v)
-      for (uint32_t field : {r.buffer, r.slot, r.chunk, r.chunks, r.piece, r.pieces}) number(field);
+      for (uint32_t field : {r.buffer, r.slot, r.chunk, r.chunks, r.piece, r.pieces, r.span})
+        number(field);
   }
 };
 

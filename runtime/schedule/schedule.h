@@ -58,7 +58,8 @@ struct Buffer {
 };
 using BufferId = uint32_t;
 
-// Elements of one slot: chunk `chunk` of `chunks`, of that piece `piece` of `pieces`.
+// Elements of one slot: chunk `chunk` of `chunks`, of that piece `piece` of `pieces`. Or `span`
+// chunks from `chunk` on in one, which then are not cut into pieces and lie in a buffer of wholes.
 //
 // Bounds for count n, with quantum q (Binding::quantum): chunk length c = roundup(ceil(n / J), q),
 // chunk j = [min(j*c, n), min((j+1)*c, n)). With J = 1 the chunk is [0, n) whatever q. Pieces
@@ -74,6 +75,7 @@ struct Range {
   uint32_t slot = 0;
   uint32_t chunk = 0, chunks = 1;
   uint32_t piece = 0, pieces = 1;
+  uint32_t span = 1;
   bool operator==(const Range&) const = default;
 };
 

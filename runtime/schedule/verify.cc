@@ -32,6 +32,10 @@ std::string range_problem(const Schedule& schedule, const Range& range) {
     return fmt::format("chunk {} of {} in {}", range.chunk, range.chunks, buffer.name);
   if (range.pieces == 0 || range.piece >= range.pieces)
     return fmt::format("piece {} of {} in {}", range.piece, range.pieces, buffer.name);
+  if (range.span != 1 && (range.span == 0 || range.span > range.chunks - range.chunk ||
+                          range.pieces > 1 || buffer.fraction > 1 || buffer.pieces > 1))
+    return fmt::format("{} chunks from chunk {} of {} on in {}", range.span, range.chunk,
+                       range.chunks, buffer.name);
   if (buffer.fraction > 1 && range.chunks != buffer.fraction)
     return fmt::format("chunks of {} in {}, which holds chunks of {}", range.chunks, buffer.name,
                        buffer.fraction);

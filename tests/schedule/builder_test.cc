@@ -52,6 +52,19 @@ TEST_F(Fixture, PiecesMeetTheirChunk) {
   EXPECT_EQ(s.operations[whole].after, (Ids{first, second}));
 }
 
+TEST_F(Fixture, SpansMeetTheChunksInside) {
+  const Range last_two = {out, 0, 2, 4, 0, 1, 2};
+  const OperationId second = builder.recv(1, 0, chunk(out, 1));
+  const OperationId fourth = builder.recv(1, 1, piece(out, 3, 1));
+  const OperationId span = builder.recv(2, 0, last_two);
+  const OperationId third = builder.send(3, 0, chunk(out, 2));
+  const OperationId first = builder.send(3, 1, {out, 0, 0, 4, 0, 1, 2});
+  const Schedule s = builder.finish();
+  EXPECT_EQ(s.operations[span].after, Ids{fourth});
+  EXPECT_EQ(s.operations[third].after, Ids{span});  // which covers what is inside
+  EXPECT_EQ(s.operations[first].after, Ids{second});
+}
+
 TEST_F(Fixture, DifferentCutsAreTakenAsOverlapping) {
   const OperationId fourth = builder.recv(1, 0, chunk(out, 0));
   const OperationId third = builder.send(2, 0, {out, 0, 2, 3, 0, 1});

@@ -36,6 +36,20 @@ TEST(Bounds, ChunksAndPiecesTileTheWhole) {
         }
 }
 
+TEST(Bounds, SpansEndWhereTheirLastChunkEnds) {
+  const Schedule schedule = with_buffer({"data", Role::input, kDataUnit, kElements, 1, 1, 1});
+  for (uint64_t n : {0U, 3U, 10U, 64U})
+    for (uint32_t first = 0; first < 8; first++)
+      for (uint32_t span = 1; first + span <= 8; span++) {
+        Binding binding;
+        binding.counts = {n};
+        const Bounds bounds = global_bounds(schedule, {0, 0, first, 8, 0, 1, span}, binding);
+        EXPECT_EQ(bounds.begin, global_bounds(schedule, {0, 0, first, 8, 0, 1}, binding).begin);
+        EXPECT_EQ(bounds.end,
+                  global_bounds(schedule, {0, 0, first + span - 1, 8, 0, 1}, binding).end);
+      }
+}
+
 TEST(Bounds, LateChunkIsShortAndStandsAtTheSlotsBegin) {
   const Schedule whole = with_buffer({"data", Role::input, kDataUnit, kElements, 1, 1, 1});
   const Schedule slots = with_buffer({"slots", Role::scratch, kDataUnit, kElements, 4, 4, 1});
@@ -120,6 +134,7 @@ TEST(Hash, ChangesWithEverythingAnotherRankCouldNotice) {
   EXPECT_TRUE(changed([](Schedule* s) { s->operations[0].peer = 2; }));
   EXPECT_TRUE(changed([](Schedule* s) { s->operations[0].message = 1; }));
   EXPECT_TRUE(changed([](Schedule* s) { s->operations[0].reads[0].chunk = 1; }));
+  EXPECT_TRUE(changed([](Schedule* s) { s->operations[0].reads[0].span = 2; }));
   EXPECT_TRUE(changed([](Schedule* s) { s->operations[0].reads.clear(); }));
   EXPECT_TRUE(changed([](Schedule* s) { s->operations[1].after = {0}; }));
   EXPECT_TRUE(changed([](Schedule* s) { s->buffers[0].unit = kBitUnit; }));

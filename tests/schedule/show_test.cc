@@ -31,6 +31,33 @@ TEST(ShowSchedule, ShowsOneRank) {
   EXPECT_EQ(text.find("rank 1 of 4"), std::string::npos);
 }
 
+TEST(ShowSchedule, PlacesRanksOnNodes) {
+  ScheduleOptions options;
+  options.algo = "hier";
+  options.rank = 0;
+  options.pieces = 1;
+  std::string text;
+  EXPECT_NE(show_schedule(options, &text).text().find("hier does not apply here"),
+            std::string::npos);
+  options.ranks_per_node = 2;
+  ASSERT_TRUE(show_schedule(options, &text).ok());
+  EXPECT_NE(text.find("hier allreduce w4"), std::string::npos);
+  // Inside the node to the neighbour, between nodes to the same place.
+  EXPECT_NE(text.find("to 1, message"), std::string::npos) << text;
+  EXPECT_NE(text.find("to 2, message"), std::string::npos) << text;
+  EXPECT_EQ(text.find("to 3, message"), std::string::npos) << text;
+  options.cyclic = true;
+  ASSERT_TRUE(show_schedule(options, &text).ok());
+  EXPECT_NE(text.find("to 2, message"), std::string::npos) << text;
+  EXPECT_NE(text.find("to 1, message"), std::string::npos) << text;
+  EXPECT_EQ(text.find("to 3, message"), std::string::npos) << text;
+  options.ranks_per_node = 0;
+  EXPECT_EQ(show_schedule(options, &text).code(), BITRAIL_ERR_INVALID_ARGUMENT);
+  options.cyclic = false;
+  options.ranks_per_node = -1;
+  EXPECT_EQ(show_schedule(options, &text).code(), BITRAIL_ERR_INVALID_ARGUMENT);
+}
+
 TEST(ShowSchedule, Simulates) {
   ScheduleOptions options;
   options.algo = "ring";

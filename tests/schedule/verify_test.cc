@@ -30,11 +30,13 @@ struct World {
 };
 
 World make_world(Collective collective, const char* algorithm, int world_size, uint32_t pieces,
-                 bool in_place = false, bool block = false) {
+                 bool in_place = false, bool block = false,
+                 const topology::Placement* placement = nullptr) {
   algorithms::Request request = test::make_request(collective, world_size, pieces);
   request.depth = 2;
   request.in_place = in_place;
   request.block_scale = block;
+  request.placement = placement;
   World world;
   world.ranks = test::build_world(*planner::find(collective, algorithm), request);
   world.binding =
@@ -173,6 +175,29 @@ TEST_F(Spoilt, ChunksOfAnotherKind) {
   expect_seen(world, "chunks of 8");
 }
 
+// Spans of chunks: only in whole buffers, uncut, and not beyond the last chunk.
+TEST(Verify, SeesWrongSpans) {
+  const World good = make_world(Collective::allgather, "bruck", 8, 1);
+  const auto with = [&](const std::function<void(Range*)>& spoil) {
+    World world = good;
+    for (OperationId id : of_kind(world.ranks[0], schedule::kSend)) {
+      Range& range = world.ranks[0].operations[id].reads[0];
+      if (range.span == 4) spoil(&range);
+    }
+    return world;
+  };
+  expect_seen(with([](Range* range) { range->chunk = 5; }), "4 chunks from chunk 5 of 8");
+  expect_seen(with([](Range* range) { range->span = 0; }), "0 chunks");
+  expect_seen(with([](Range* range) { range->span = 3; }), "bytes awaited");
+  expect_seen(with([](Range* range) { range->pieces = 2; }), "4 chunks");
+  World slots = make_world(Collective::allreduce, "direct", 4, 1);
+  for (OperationId id : of_kind(slots.ranks[0], schedule::kRecv)) {
+    Range& range = slots.ranks[0].operations[id].writes[0];
+    if (slots.ranks[0].buffers[range.buffer].fraction > 1) range = {range.buffer, 0, 0, 4, 0, 1, 2};
+  }
+  expect_seen(slots, "2 chunks from chunk 0 of 4");
+}
+
 TEST(Verify, SeesDeadlockAcrossRanks) {
   World world = make_world(Collective::allgather, "ring", 3, 1);
   // Everybody waits for the neighbour before sending: legal on each rank, stuck together.
@@ -268,6 +293,12 @@ TEST(Verify, MissesNoEdge) {
     expect_every_edge_counts(make_world(Collective::allreduce, "ring", 4, 2, in_place));
     expect_every_edge_counts(make_world(Collective::allreduce, "doubling", 6, 1, in_place));
     expect_every_edge_counts(make_world(Collective::reduce_scatter, "ring", 4, 2, in_place));
+    expect_every_edge_counts(make_world(Collective::allreduce, "halving", 6, 1, in_place));
+    expect_every_edge_counts(make_world(Collective::allreduce, "tree", 5, 4, in_place));
+    expect_every_edge_counts(make_world(Collective::allgather, "bruck", 6, 1, in_place));
+    const topology::Placement nodes = topology::place_ranks({0, 0, 1, 1, 1});
+    for (Collective collective : {Collective::allreduce, Collective::reduce_scatter})
+      expect_every_edge_counts(make_world(collective, "hier", 5, 3, in_place, false, &nodes));
     for (bool block : {false, true})
       expect_every_edge_counts(
           make_world(Collective::onebit_allreduce, "onebit_direct", 3, 2, in_place, block));

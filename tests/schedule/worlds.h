@@ -1,6 +1,7 @@
 // Schedules of a whole world, and bindings to check them at.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -59,6 +60,42 @@ inline schedule::Binding bind(schedule::Collective collective, int world_size, u
   }
   binding.counts = {count, 2};
   return binding;
+}
+
+// Labels of the nodes: blocks of several sizes, ranks dealt out in turn, uneven ones, one node, one
+// rank a node.
+inline std::vector<topology::Placement> placements_of(int world_size) {
+  std::vector<topology::Placement> placements;
+  for (int block : {1, 2, 3, 4, 8, world_size})
+    placements.push_back(topology::place_blocks(world_size, block));
+  for (int nodes : {2, 3}) placements.push_back(topology::place_cyclic(world_size, nodes));
+  // Node sizes 1, 5, 3, 1, 2, 1, 5, ... and the same mixed through.
+  std::vector<int> labels;
+  for (int node = 0; static_cast<int>(labels.size()) < world_size; node++)
+    labels.insert(labels.end(), std::vector<size_t>{1, 5, 3, 1, 2}[static_cast<size_t>(node) % 5],
+                  node);
+  labels.resize(static_cast<size_t>(world_size));
+  placements.push_back(topology::place_ranks(labels));
+  std::vector<int> mixed(labels.size());
+  for (size_t rank = 0; rank < labels.size(); rank++)
+    mixed[rank] = labels[(rank * 7 + 3) % labels.size()];
+  placements.push_back(topology::place_ranks(mixed));
+  // Small worlds make some of them alike.
+  std::vector<topology::Placement> different;
+  for (const topology::Placement& one : placements)
+    if (std::find(different.begin(), different.end(), one) == different.end())
+      different.push_back(one);
+  return different;
+}
+
+// "0 0 1 1 2": the node of each rank.
+inline std::string text_of(const topology::Placement& placement) {
+  std::string text;
+  for (int node : placement.node) {
+    if (!text.empty()) text += ' ';
+    text += std::to_string(node);
+  }
+  return text;
 }
 
 inline std::string first(const std::vector<std::string>& problems) {

@@ -36,8 +36,16 @@ schedule::Binding bind(const ScheduleOptions& options, Collective collective) {
   return binding;
 }
 
+// Which node each rank is on, if that was said.
+topology::Placement place(const ScheduleOptions& options) {
+  if (options.ranks_per_node == 0) return {};
+  const topology::Placement blocks =
+      topology::place_blocks(options.world_size, options.ranks_per_node);
+  return options.cyclic ? topology::place_cyclic(options.world_size, blocks.nodes()) : blocks;
+}
+
 Status choose(const ScheduleOptions& options, Collective collective, uint64_t count,
-              planner::Choice* choice) {
+              const topology::Placement& placement, planner::Choice* choice) {
   planner::Request request;
   request.collective = collective;
   request.world_size = options.world_size;
@@ -48,6 +56,7 @@ Status choose(const ScheduleOptions& options, Collective collective, uint64_t co
   request.depth = options.depth;
   request.in_place = options.in_place;
   request.block_scale = options.block;
+  if (placement.nodes() > 0) request.placement = &placement;
   const std::string algo = options.algo.empty() ? "" : options.collective + ":" + options.algo;
   return planner::choose(request, algo, 0, choice);
 }
@@ -57,6 +66,12 @@ Status check(const ScheduleOptions& options) {
       options.root >= options.world_size)
     return failure(BITRAIL_ERR_INVALID_ARGUMENT, "rank {} or root {} is not one of {} ranks",
                    options.rank, options.root, options.world_size);
+  if (options.ranks_per_node < 0)
+    return failure(BITRAIL_ERR_INVALID_ARGUMENT, "a node cannot have {} ranks",
+                   options.ranks_per_node);
+  if (options.cyclic && options.ranks_per_node == 0)
+    return failure(BITRAIL_ERR_INVALID_ARGUMENT,
+                   "--cyclic needs --ranks-per-node: how many nodes there are");
   if (options.format != "text" && options.format != "chrome" && options.format != "svg")
     return failure(BITRAIL_ERR_INVALID_ARGUMENT, "format \"{}\" is not text, chrome or svg",
                    options.format);
@@ -85,8 +100,12 @@ Status show_schedule(const ScheduleOptions& options, std::string* text) {
   if (!schedule::parse_collective(options.collective, &collective))
     return planner::check_algo(options.collective + ":any");  // says which names there are
   const schedule::Binding binding = bind(options, collective);
+  const topology::Placement placement = place(options);
   planner::Choice choice;
-  BITRAIL_TRY(choose(options, collective, binding.counts[schedule::kElements], &choice));
+  BITRAIL_TRY(choose(options, collective, binding.counts[schedule::kElements], placement, &choice));
+  if (!options.algo.empty() && choice.algorithm->name != options.algo)
+    return failure(BITRAIL_ERR_INVALID_ARGUMENT, "{} does not apply here: {}", options.algo,
+                   choice.reason);
   std::vector<Schedule> ranks;
   for (int rank = 0; rank < options.world_size; rank++) {
     choice.request.rank = rank;
@@ -134,6 +153,10 @@ int schedule_main(int argc, char** argv) {
   app.add_option("--pieces", options.pieces, "Pieces of a chunk; 0: by size")
       ->check(CLI::Range(0U, planner::kMaxPieces));
   app.add_option("--depth", options.depth, "Pieces in flight per peer; 0: the algorithm's own");
+  app.add_option("--ranks-per-node", options.ranks_per_node,
+                 "Ranks 0..K-1 are on one node, the next K on another, ...: for hierarchical ones")
+      ->check(CLI::Range(1, 1024));
+  app.add_flag("--cyclic", options.cyclic, "Ranks are dealt out to as many nodes in turn");
   app.add_flag("--in-place", options.in_place, "Input and output are one buffer");
   app.add_flag("--block", options.block, "1 bit: a scale for each block, inside the records");
   app.add_option("--format", options.format, "Of the drawing")

@@ -19,6 +19,8 @@ struct ScheduleOptions {
   bool in_place = false;
   bool block = false;            // 1 bit: scales inside the records
   uint64_t elements = 1U << 20;  // float32
+  int ranks_per_node = 0;        // placement in blocks of so many; 0: not known
+  bool cyclic = false;           // the same nodes, ranks dealt out in turn
   std::string format = "text";   // text, chrome, svg
   // The simulator's link; 0 Mbit/s: one unit of time an operation instead of a simulation.
   double mbps = 0;
