@@ -31,6 +31,18 @@ struct Registry {
       {"onebit_direct", Collective::onebit_reduce_scatter, always,
        algorithms::onebit_direct_reduce_scatter},
       {"onebit_direct", Collective::onebit_allgather, always, algorithms::onebit_direct_allgather},
+      {"onebit_hier",
+       Collective::onebit_allreduce,
+       algorithms::onebit_hier_applies,
+       algorithms::onebit_hier_allreduce,
+       {},
+       algorithms::onebit_hier_rails},
+      {"onebit_leader",
+       Collective::onebit_allreduce,
+       algorithms::onebit_hier_applies,
+       algorithms::onebit_leader_allreduce,
+       {},
+       algorithms::onebit_leader_rails},
   };
 };
 
