@@ -5,7 +5,10 @@
 namespace bitrail::algorithms::onebit {
 namespace {
 
-constexpr uint32_t kDepth = 2;  // one piece is summed while the next arrives
+// Values in flight from a peer of the node: one piece is summed while the next arrives, and short
+// vectors are sent at once.
+constexpr uint32_t kDepth = 2;
+constexpr uint64_t kAheadElements = 512 * 1024;
 constexpr uint32_t kMostPieces = 256;
 
 // From the one behind `own` to the one before it.
@@ -130,7 +133,10 @@ HierPlan make_hier_plan(const Request& request, const char* name, int rails) {
   // The planner cuts for a chunk a rank; with fewer rails chunks are longer.
   const auto ranks = static_cast<uint32_t>(request.world_size);
   p.pieces = std::min(pieces_of(request) * ((ranks + p.chunks() - 1) / p.chunks()), kMostPieces);
-  p.depth = request.depth != 0 ? request.depth : kDepth;
+  const uint64_t turns = uint64_t{p.nodes()} * p.pieces;
+  const uint64_t turn = request.count / (static_cast<uint64_t>(rails) * turns) + 1;
+  const uint64_t ahead = std::clamp<uint64_t>(kAheadElements / turn, kDepth, turns);
+  p.depth = request.depth != 0 ? request.depth : static_cast<uint32_t>(ahead);
   p.caller = caller_buffers(&p.builder, request);
   add_buffers(&p);
   return p;

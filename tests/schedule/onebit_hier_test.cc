@@ -200,9 +200,14 @@ TEST(OnebitHier, HalvesTheBytesBetweenFourHostsOfTwo) {
 // Good schedules, spoilt in one place.
 class SpoiltHier : public testing::TestWithParam<bool> {
  protected:
+  Request request() const {
+    Request two_slots = request_for(placement, 2, GetParam());
+    two_slots.depth = 2;
+    return two_slots;
+  }
   SpoiltHier()
       : placement(topology::place_ranks({0, 0, 0, 1, 1})),
-        ranks(test::build_world(find("onebit_hier"), request_for(placement, 2, GetParam()))) {
+        ranks(test::build_world(find("onebit_hier"), request())) {
     EXPECT_EQ(test::first(problems()), "none");
   }
   std::vector<std::string> problems() const {
