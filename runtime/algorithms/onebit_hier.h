@@ -90,6 +90,9 @@ struct HierPlan {
   }
 };
 
+// Pieces of a chunk. The planner cuts for a chunk a rank; with fewer rails chunks are longer.
+uint32_t hier_pieces(const Request& request, int rails);
+
 HierPlan make_hier_plan(const Request& request, const char* name, int rails);
 // Everything up to the joint verdict of all ranks: sums inside the node, their signs already under
 // way along the rails.

@@ -122,6 +122,12 @@ std::vector<int> HierPlan::other_locals() const {
   return others(local, static_cast<int>(placement.ranks_of(node).size()));
 }
 
+uint32_t hier_pieces(const Request& request, int rails) {
+  const auto chunks = static_cast<uint32_t>(rails * request.placement->nodes());
+  const auto ranks = static_cast<uint32_t>(request.world_size);
+  return std::min(pieces_of(request) * ((ranks + chunks - 1) / chunks), kMostPieces);
+}
+
 HierPlan make_hier_plan(const Request& request, const char* name, int rails) {
   const topology::Placement& placement = *request.placement;
   HierPlan p{.request = request,
@@ -130,9 +136,7 @@ HierPlan make_hier_plan(const Request& request, const char* name, int rails) {
              .node = placement.node_of(request.rank),
              .local = placement.local_of(request.rank),
              .builder = Builder(schedule_name(name, request), request.rank, request.world_size)};
-  // The planner cuts for a chunk a rank; with fewer rails chunks are longer.
-  const auto ranks = static_cast<uint32_t>(request.world_size);
-  p.pieces = std::min(pieces_of(request) * ((ranks + p.chunks() - 1) / p.chunks()), kMostPieces);
+  p.pieces = hier_pieces(request, rails);
   const uint64_t turns = uint64_t{p.nodes()} * p.pieces;
   const uint64_t turn = request.count / (static_cast<uint64_t>(rails) * turns) + 1;
   const uint64_t ahead = std::clamp<uint64_t>(kAheadElements / turn, kDepth, turns);

@@ -4,6 +4,8 @@
 #include <mutex>
 #include <utility>
 
+#include "runtime/algorithms/cost_onebit.h"
+
 namespace bitrail::planner {
 
 namespace {
@@ -27,21 +29,17 @@ struct Registry {
       {"tree", Collective::broadcast, always, algorithms::tree_broadcast},
       {"direct", Collective::alltoall, out_of_place, algorithms::direct_alltoall},
       {"dissemination", Collective::barrier, always, algorithms::dissemination_barrier},
-      {"onebit_direct", Collective::onebit_allreduce, always, algorithms::onebit_direct_allreduce},
+      {"onebit_direct", Collective::onebit_allreduce, always, algorithms::onebit_direct_allreduce,
+       algorithms::onebit_direct_allreduce_cost},
       {"onebit_direct", Collective::onebit_reduce_scatter, always,
-       algorithms::onebit_direct_reduce_scatter},
-      {"onebit_direct", Collective::onebit_allgather, always, algorithms::onebit_direct_allgather},
-      {"onebit_hier",
-       Collective::onebit_allreduce,
-       algorithms::onebit_hier_applies,
-       algorithms::onebit_hier_allreduce,
-       {},
+       algorithms::onebit_direct_reduce_scatter, algorithms::onebit_direct_reduce_scatter_cost},
+      {"onebit_direct", Collective::onebit_allgather, always, algorithms::onebit_direct_allgather,
+       algorithms::onebit_direct_allgather_cost},
+      {"onebit_hier", Collective::onebit_allreduce, algorithms::onebit_hier_applies,
+       algorithms::onebit_hier_allreduce, algorithms::onebit_hier_allreduce_cost,
        algorithms::onebit_hier_rails},
-      {"onebit_leader",
-       Collective::onebit_allreduce,
-       algorithms::onebit_hier_applies,
-       algorithms::onebit_leader_allreduce,
-       {},
+      {"onebit_leader", Collective::onebit_allreduce, algorithms::onebit_hier_applies,
+       algorithms::onebit_leader_allreduce, algorithms::onebit_leader_allreduce_cost,
        algorithms::onebit_leader_rails},
   };
 };
