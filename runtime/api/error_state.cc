@@ -55,6 +55,18 @@ size_t saved_bytes(const bitrail_error_state& state) {
   return sizeof(Header) + (state.worker.size() + state.server.size()) * sizeof(float);
 }
 
+// Ranks that do not code have nothing, not even an address.
+char* put(const std::vector<float>& values, char* to) {
+  const size_t bytes = values.size() * sizeof(float);
+  if (bytes != 0) std::memcpy(to, values.data(), bytes);
+  return to + bytes;
+}
+const char* take(const char* from, std::vector<float>* values) {
+  const size_t bytes = values->size() * sizeof(float);
+  if (bytes != 0) std::memcpy(values->data(), from, bytes);
+  return from + bytes;
+}
+
 bitrail_padding_t padding_of(const bitrail_onebit_layout_t& layout) {
   return layout.struct_size >= sizeof layout ? layout.padding : BITRAIL_PADDING_DEEPSPEED;
 }
@@ -106,8 +118,7 @@ Status load(bitrail_error_state* state, const void* data, size_t bytes) {
                    state->algorithm->name);
   const char* from = static_cast<const char*>(data) + sizeof(Header);
   std::vector<float> worker(state->worker.size()), server(state->server.size());
-  std::memcpy(worker.data(), from, worker.size() * sizeof(float));
-  std::memcpy(server.data(), from + worker.size() * sizeof(float), server.size() * sizeof(float));
+  take(take(from, &worker), &server);
   for (const std::vector<float>* values : {&worker, &server})
     if (!std::isfinite(kernels::SquaredSum(values->data(), nullptr, values->size())))
       return Status(BITRAIL_ERR_NOT_FINITE, "the saved error state holds NaN or Inf");
@@ -241,9 +252,7 @@ bitrail_status_t bitrail_error_state_save(bitrail_error_state_t state, void* dat
     char* to = static_cast<char*>(data);
     std::memcpy(to, &header, sizeof(header));
     to += sizeof(header);
-    std::memcpy(to, state->worker.data(), state->worker.size() * sizeof(float));
-    to += state->worker.size() * sizeof(float);
-    std::memcpy(to, state->server.data(), state->server.size() * sizeof(float));
+    bitrail::api::put(state->server, bitrail::api::put(state->worker, to));
     return {};
   });
 }

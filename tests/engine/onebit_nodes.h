@@ -6,6 +6,7 @@
 
 #include <bitrail/bitrail.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <random>
@@ -86,7 +87,8 @@ class PlainNodes {
         nodes_(static_cast<size_t>(placement_.nodes())),
         chunks_(static_cast<size_t>(rails) * nodes_) {
     const bool tight = layout.padding == BITRAIL_PADDING_TIGHT;
-    const size_t quantum = chunks_ * (tight ? 8 : std::lcm(chunks_, size_t{8}));
+    const size_t quantum =
+        std::max(chunks_ * (tight ? 8 : std::lcm(chunks_, size_t{8})), size_t{1});
     for (const size_t count : layout.counts) {
       part_.push_back((count + quantum - 1) / quantum * quantum / chunks_);
       start_.push_back(chunk_);
