@@ -6,6 +6,7 @@
 #include "optimizers/checkpoint/load.h"
 #include "optimizers/checkpoint/respread.h"
 #include "optimizers/checkpoint/save.h"
+#include "optimizers/error_form.h"
 #include "optimizers/exchange.h"
 #include "runtime/trace/log.h"
 
@@ -22,7 +23,7 @@ using checkpoint::TensorInfo;
 // How the errors lie, beside the world size.
 constexpr const char* kFormOf[] = {"layout", "padding", "scale", "norm", "block"};
 
-std::vector<int64_t> ErrorForm(const Options& options) {
+std::vector<int64_t> ErrorOptions(const Options& options) {
   return {options.c.layout, options.c.padding, options.c.scale, options.c.norm,
           static_cast<int64_t>(options.c.block)};
 }
@@ -50,7 +51,8 @@ bool Optional(const std::string& name) {
   return name.starts_with("loss_scale") || name.starts_with("variance_norm");
 }
 
-Content Describe(bitrail_optimizer& o) {
+// `place` outlives the content.
+Content Describe(bitrail_optimizer& o, const ErrorPlace& place) {
   Content content;
   content.optimizer = o.method->name();
   content.step = o.step;
@@ -65,7 +67,7 @@ Content Describe(bitrail_optimizer& o) {
   }
   content.scalars["frozen"] = int64_t{o.method->frozen()};
   content.scalars["masks"] = MaskHash(o.state);
-  const std::vector<int64_t> form = ErrorForm(o.options);
+  const std::vector<int64_t> form = ErrorOptions(o.options);
   for (size_t i = 0; i < form.size(); i++) content.scalars[kFormOf[i]] = form[i];
   for (const StateTensor& tensor : list.tensors) {
     content.tensors.push_back({tensor.name,
@@ -74,6 +76,7 @@ Content Describe(bitrail_optimizer& o) {
                                {tensor.count},
                                tensor.data});
   }
+  if (place.rails != 0) content.tensors.push_back(TensorOf(place));
   return content;
 }
 
@@ -139,20 +142,13 @@ void TakeScalars(const Source& source) {
   }
 }
 
-// The error layout that the same optimizer has with `world` ranks. A kept tail is padding here: the
-// places of everything else are the same.
-Status LayoutFor(const Source& source, int world, engine::OnebitLayout* layout) {
-  const engine::OnebitLayout& own = source.optimizer.method->compressed()->errors->layout;
-  std::vector<uint64_t> counts;
-  const Exchange& exchange = *source.optimizer.method->compressed();
-  for (const Unit& unit : exchange.units)
-    counts.push_back(unit.count - (unit.count == 0 ? 0 : exchange.tail.size()));
-  return engine::make_layout(world, counts, own.block, own.l1, layout, own.tight);
-}
-
-Status ReadErrors(const Source& source, const StateTensor& tensor) {
+Status ReadErrors(const Source& source, const ErrorForm& saved, const StateTensor& tensor) {
   Checkpoint& checkpoint = source.checkpoint;
-  if (source.same_world()) {
+  const bool worker = tensor.name == "worker_error", server = tensor.name == "server_error";
+  const Exchange& exchange = *source.optimizer.method->compressed();
+  const ErrorForm own = FormOf(*exchange.errors);
+  // The tail is the same in all forms.
+  if (source.same_world() && (saved == own || (!worker && !server))) {
     const TensorInfo* info = Find(checkpoint, tensor.name);
     if (info != nullptr && info->spread == Spread::replicated)
       return Read(checkpoint, tensor.name, Element::float32, tensor.count, tensor.data);
@@ -160,20 +156,32 @@ Status ReadErrors(const Source& source, const StateTensor& tensor) {
                       tensor.data);
   }
   std::fill_n(tensor.data, tensor.count, 0.0f);
-  const bool worker = tensor.name == "worker_error";
-  // The tail is of the old padding; one rank had no errors.
-  if ((!worker && tensor.name != "server_error") || source.old_world() == 1) return {};
-  engine::OnebitLayout from, to;
-  BITRAIL_TRY(LayoutFor(source, source.old_world(), &from));
-  BITRAIL_TRY(LayoutFor(source, source.world(), &to));
-  return (worker ? checkpoint::RespreadWorker : checkpoint::RespreadServer)(
-      from, to, source.rank(), SourceOf(checkpoint, tensor.name), tensor.data);
+  // The tail is of the old padding; one rank had no errors; and not every rank holds some.
+  if ((!worker && !server) || source.old_world() == 1 || tensor.count == 0) return {};
+  engine::OnebitLayout from;
+  BITRAIL_TRY(LayoutOf(saved, exchange, source.old_world(), &from));
+  engine::OnebitLayout to;
+  BITRAIL_TRY(LayoutOf(own, exchange, source.world(), &to));
+  const checkpoint::ErrorSource errors = SourceOf(checkpoint, tensor.name);
+  const auto chunk = static_cast<int>(exchange.errors->own_chunk);
+  if (server) {
+    return checkpoint::RespreadServer(
+        from, to, chunk, checkpoint::ByChunk(from, saved.holders, errors), tensor.data);
+  }
+  const int voice = to.rails == 0 ? source.rank() : chunk % to.voices();
+  return checkpoint::RespreadWorker(from, to, voice,
+                                    checkpoint::ByVoice(from, saved.holders, errors), tensor.data,
+                                    std::max(exchange.errors->rail, 0));
 }
 
 Status TakeTensors(const Source& source) {
+  const Exchange* exchange = source.optimizer.method->compressed();
+  ErrorForm saved;
+  if (source.rule == Loaded::exact && exchange != nullptr && exchange->errors != nullptr)
+    BITRAIL_TRY(ReadForm(source.checkpoint, &saved));
   for (const StateTensor& tensor : source.list.tensors) {
     if (tensor.error) {
-      if (source.rule == Loaded::exact) BITRAIL_TRY(ReadErrors(source, tensor));
+      if (source.rule == Loaded::exact) BITRAIL_TRY(ReadErrors(source, saved, tensor));
       continue;
     }
     const bool own = Find(source.checkpoint, tensor.name)->spread == Spread::per_rank;
@@ -189,7 +197,7 @@ Status TakeTensors(const Source& source) {
 Status CheckErrors(const Source& source) {
   const Exchange* exchange = source.optimizer.method->compressed();
   if (source.rule != Loaded::exact || exchange == nullptr || exchange->errors == nullptr) return {};
-  const std::vector<int64_t> form = ErrorForm(source.optimizer.options);
+  const std::vector<int64_t> form = ErrorOptions(source.optimizer.options);
   for (size_t i = 0; i < form.size(); i++) {
     int64_t saved = -1;
     if (Get(source.checkpoint.manifest.scalars, kFormOf[i], &saved) && saved == form[i]) continue;
@@ -218,7 +226,10 @@ void SayMasks(const Source& source) {
 }  // namespace
 
 Status SaveOptimizer(bitrail_optimizer& optimizer, const std::string& directory) {
-  return checkpoint::Save(optimizer.comm, directory, Describe(optimizer));
+  const Exchange* exchange = optimizer.method->compressed();
+  ErrorPlace place;
+  if (exchange != nullptr && exchange->errors != nullptr) place = PlaceOf(*exchange->errors);
+  return checkpoint::Save(optimizer.comm, directory, Describe(optimizer, place));
 }
 
 Status LoadOptimizer(bitrail_optimizer& optimizer, const std::string& directory, Loaded rule) {

@@ -143,6 +143,12 @@ size_t Exchange::bytes() const {
   return (floats + tail.size()) * sizeof(float);
 }
 
+size_t TailOf(size_t count, int ranks) {
+  const auto world = static_cast<size_t>(ranks);
+  const size_t quantum = std::max(world * std::lcm(world, size_t{8}), size_t{1});
+  return (quantum - count % quantum) % quantum;
+}
+
 Status Exchange::reset_errors() {
   broken = false;
   std::fill(tail.begin(), tail.end(), 0.0f);
@@ -157,10 +163,9 @@ Status MakeExchange(bitrail_comm_t comm, const Options& options, const State& st
   MakeUnits(state, layout, exchange);
   if (exchange->alone() || exchange->units.empty()) return {};
   if (keep_tail && exchange->units.size() == 1) {
-    const auto world = static_cast<size_t>(exchange->world);
-    const size_t quantum = std::max(world * std::lcm(world, size_t{8}), size_t{1});
     size_t& count = exchange->units[0].count;
-    exchange->tail.assign((quantum - count % quantum) % quantum, 0.0f);
+    exchange->keeps_tail = true;
+    exchange->tail.assign(TailOf(count, exchange->world), 0.0f);
     count += exchange->tail.size();
   }
   return MakeErrors(options, exchange);

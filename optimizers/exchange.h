@@ -46,6 +46,7 @@ struct Exchange {
   std::unique_ptr<bitrail_error_state, ErrorStateDestroy> errors;
   // DeepSpeed's fused LAMB: the padding of the one unit, whose last result enters again.
   std::vector<float> tail;
+  bool keeps_tail = false;
   bool broken = false;  // a call failed half-way
 
   bool alone() const { return world == 1; }
@@ -56,6 +57,9 @@ struct Exchange {
 // `layout` is no default. `keep_tail`: the unit of a fused layout carries its padding.
 Status MakeExchange(bitrail_comm_t comm, const Options& options, const State& state,
                     bitrail_layout_t layout, bool keep_tail, Exchange* exchange);
+
+// Elements of the tail that a unit of `count` keeps with so many ranks.
+size_t TailOf(size_t count, int ranks);
 
 // One exchange. With one rank the values produced are the result. NOT_FINITE: refused on all ranks,
 // nothing consumed. Another failure breaks the exchange: every later call says so.

@@ -90,13 +90,40 @@ ErrorSource SourceOf(Checkpoint& checkpoint, const std::string& name) {
   };
 }
 
+ErrorSource ByVoice(const OnebitLayout& from, const std::vector<int>& holders,
+                    const ErrorSource& source) {
+  if (from.rails == 0) return source;
+  const auto nodes = static_cast<uint64_t>(from.voices());
+  const uint64_t share = nodes * from.chunk;
+  return [holders, source, nodes, share](int node, uint64_t begin, uint64_t count, float* out) {
+    for (uint64_t at = begin; at < begin + count;) {
+      const uint64_t rail = at / share;
+      const uint64_t stop = std::min(begin + count, (rail + 1) * share);
+      const int rank = holders[rail * nodes + static_cast<uint64_t>(node)];
+      BITRAIL_TRY(source(rank, at - rail * share, stop - at, out + (at - begin)));
+      at = stop;
+    }
+    return Status();
+  };
+}
+
+ErrorSource ByChunk(const OnebitLayout& from, const std::vector<int>& holders,
+                    const ErrorSource& source) {
+  if (from.rails == 0) return source;
+  return [holders, source](int chunk, uint64_t begin, uint64_t count, float* out) {
+    return source(holders[static_cast<size_t>(chunk)], begin, count, out);
+  };
+}
+
 Status RespreadWorker(const OnebitLayout& from, const OnebitLayout& to, int rank,
-                      const ErrorSource& source, float* worker) {
+                      const ErrorSource& source, float* worker, int rail) {
   BITRAIL_TRY(SameTensors(from, to));
-  const std::vector<Weight> weights = Weights(from.world_size, to.world_size, rank);
+  const std::vector<Weight> weights = Weights(from.voices(), to.voices(), rank);
+  const auto chunks = static_cast<uint64_t>(to.voices());  // of a rail, or all
+  const uint64_t first = static_cast<uint64_t>(rail) * chunks;
   std::vector<float> values(kTileValues);
   std::vector<double> sum(kTileValues);
-  std::fill_n(worker, to.padded(), 0.0f);
+  std::fill_n(worker, chunks * to.chunk, 0.0f);
   for (uint64_t begin = 0; begin < from.padded(); begin += kTileValues) {
     const uint64_t count = std::min(kTileValues, from.padded() - begin);
     std::fill_n(sum.begin(), count, 0.0);
@@ -111,9 +138,10 @@ Status RespreadWorker(const OnebitLayout& from, const OnebitLayout& to, int rank
       ForRuns(from, chunk, at - base, stop - base, [&](const Run& run) {
         ForParts(to, run, [&](const Run& part) {
           const double* in = &sum[base + run.at - begin + (part.element - run.element)];
-          float* out = worker + part.chunk * to.chunk + part.at;
+          if (part.chunk < first || part.chunk >= first + chunks) return;
+          float* out = worker + (part.chunk - first) * to.chunk + part.at;
           for (uint64_t i = 0; i < part.count; i++) {
-            out[i] = static_cast<float>(in[i] / from.world_size);
+            out[i] = static_cast<float>(in[i] / from.voices());
           }
         });
       });
@@ -123,10 +151,10 @@ Status RespreadWorker(const OnebitLayout& from, const OnebitLayout& to, int rank
   return {};
 }
 
-Status RespreadServer(const OnebitLayout& from, const OnebitLayout& to, int rank,
+Status RespreadServer(const OnebitLayout& from, const OnebitLayout& to, int wanted,
                       const ErrorSource& source, float* server) {
   BITRAIL_TRY(SameTensors(from, to));
-  const auto own = static_cast<uint64_t>(rank);
+  const auto own = static_cast<uint64_t>(wanted);
   std::vector<float> values(kTileValues);
   std::fill_n(server, to.chunk, 0.0f);
   for (uint64_t chunk = 0; chunk < static_cast<uint64_t>(from.world_size); chunk++) {

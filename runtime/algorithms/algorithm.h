@@ -44,6 +44,9 @@ struct Algorithm {
   // Predicted microseconds of the slowest rank, the same on all ranks (`rank` of the request does
   // not count); docs/algorithms.md has the formulas. Empty: never chosen by cost, only by name.
   std::function<double(const Request& request, const Rates& rates)> cost = {};
+  // 1 bit: how many ranks of a node code its sums (onebit_hier.h). Empty: every rank codes its own
+  // values.
+  std::function<int(const Request& request)> rails = {};
 };
 
 // Ring: W-1 steps to the next neighbour. Fewest bytes, one peer at a time, W-1 latencies.
@@ -79,5 +82,11 @@ Schedule dissemination_barrier(const Request& request);
 Schedule onebit_direct_allreduce(const Request& request);
 Schedule onebit_direct_reduce_scatter(const Request& request);
 Schedule onebit_direct_allgather(const Request& request);
+// 1 bit between nodes only: onebit_hier.h.
+bool onebit_hier_applies(const Request& request);
+Schedule onebit_hier_allreduce(const Request& request);
+int onebit_hier_rails(const Request& request);
+Schedule onebit_leader_allreduce(const Request& request);
+int onebit_leader_rails(const Request& request);
 
 }  // namespace bitrail::algorithms

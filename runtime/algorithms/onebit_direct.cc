@@ -71,7 +71,7 @@ void serve_piece(Plan* p, uint32_t piece) {
   if (p->request.block_scale) {
     p->builder.add(schedule::kServerPack, {error}, {bits, error});
   } else {
-    add_summing(p, schedule::kServerSign, &p->server_sums, {error}, {bits});
+    add_summing(&p->builder, schedule::kServerSign, &p->server_sums, {error}, {bits});
   }
   send_result(p, piece);
 }

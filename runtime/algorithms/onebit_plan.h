@@ -76,8 +76,8 @@ struct Plan {
 
 // An operation that reads these and the sums (the first sets them to zero instead) and writes these
 // and the sums.
-void add_summing(Plan* p, const schedule::OperationKind& kind, Sums* sums, std::vector<Range> reads,
-                 std::vector<Range> writes);
+void add_summing(Builder* builder, const schedule::OperationKind& kind, Sums* sums,
+                 std::vector<Range> reads, std::vector<Range> writes);
 
 // With the buffers that all have.
 Plan make_plan(const Request& request);

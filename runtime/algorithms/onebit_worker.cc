@@ -29,7 +29,7 @@ void receive_piece(Plan* p, uint32_t piece) {
 }
 
 void sign(Plan* p, int chunk, uint32_t piece) {
-  add_summing(p, schedule::kSign, &p->worker_sums,
+  add_summing(&p->builder, schedule::kSign, &p->worker_sums,
               {p->piece_of(p->caller.input, chunk, piece), p->piece_of(p->error, chunk, piece)},
               {bits_of(*p, chunk, piece)});
   send_bits(p, chunk, piece);
@@ -41,8 +41,8 @@ void append_own_scale(const Plan& p, std::vector<Range>* reads) {
 
 }  // namespace
 
-void add_summing(Plan* p, const schedule::OperationKind& kind, Sums* sums, std::vector<Range> reads,
-                 std::vector<Range> writes) {
+void add_summing(Builder* builder, const schedule::OperationKind& kind, Sums* sums,
+                 std::vector<Range> reads, std::vector<Range> writes) {
   schedule::Operation operation;
   operation.kind = &kind;
   operation.reads = std::move(reads);
@@ -51,7 +51,7 @@ void add_summing(Plan* p, const schedule::OperationKind& kind, Sums* sums, std::
   operation.writes.push_back(all_of(sums->buffer));
   operation.attributes = {sums->begun ? 0 : 1};
   sums->begun = true;
-  p->builder.add(std::move(operation));
+  builder->add(std::move(operation));
 }
 
 Plan make_plan(const Request& request) {
@@ -80,7 +80,7 @@ void exchange_slots(Plan* p, BufferId slots, uint32_t message) {
 }
 
 void scan(Plan* p, int chunk, uint32_t piece, BufferId error) {
-  add_summing(p, schedule::kScan, &p->worker_sums,
+  add_summing(&p->builder, schedule::kScan, &p->worker_sums,
               {p->piece_of(p->caller.input, chunk, piece), p->piece_of(error, chunk, piece)}, {});
 }
 

@@ -92,7 +92,7 @@ Status find(bitrail_comm* comm, const Shape& shape, Compiled** compiled) {
       std::erase_if(comm->programs, [](const auto& entry) { return entry.second->idle(); });
     }
     auto made = std::make_unique<Compiled>();
-    BITRAIL_TRY(compile(comm, shape, cut(shape), 0, made.get()));
+    BITRAIL_TRY(compile(comm, shape, cut(shape), 0, comm->settings.algo, made.get()));
     made->element_bytes = static_cast<uint32_t>(bitrail_type_size(shape.type));
     if (reduces(shape.collective)) {
       const auto type = static_cast<kernels::Type>(shape.type);
@@ -158,7 +158,7 @@ Arguments allreduce(const void* send, void* recv, size_t count, bitrail_type_t t
 }  // namespace
 
 Status compile(bitrail_comm* comm, const Shape& shape, const schedule::Binding& binding,
-               uint64_t salt, Compiled* compiled) {
+               uint64_t salt, const std::string& algo, Compiled* compiled) {
   planner::Request request;
   request.collective = shape.collective;
   request.world_size = comm->world.size;
@@ -169,8 +169,9 @@ Status compile(bitrail_comm* comm, const Shape& shape, const schedule::Binding& 
   request.in_place = shape.in_place;
   request.deterministic = shape.deterministic;
   request.block_scale = shape.block_scale;
+  request.placement = &comm->placement;
   planner::Choice choice;
-  BITRAIL_TRY(planner::choose(request, comm->settings.algo, comm->settings.piece, &choice));
+  BITRAIL_TRY(planner::choose(request, algo, comm->settings.piece, &choice));
   // In place or not is a rank's own affair and stays out of the signature.
   uint64_t signature = 0xcbf29ce484222325u;
   const auto mix = [&signature](uint64_t value) {

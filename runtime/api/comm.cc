@@ -5,6 +5,7 @@
 
 #include "runtime/api/counters.h"
 #include "runtime/api/module.h"
+#include "runtime/api/placement.h"
 #include "runtime/api/result.h"
 #include "runtime/api/transport_options.h"
 #include "runtime/trace/log.h"
@@ -55,6 +56,7 @@ Status start(bitrail_comm* comm, std::unique_ptr<transport::Context> context, De
       std::make_unique<engine::Engine>(std::move(context), comm->bootstrap.get(), comm->world.rank,
                                        comm->world.size, comm->timeout_ms);
   BITRAIL_TRY(comm->engine->start(deadline));
+  BITRAIL_TRY(find_placement(comm, deadline));
   log::info("rank {} of {} by {}, transport {}", comm->world.rank, comm->world.size,
             comm->world.launcher, comm->transport);
   return {};

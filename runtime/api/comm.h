@@ -52,16 +52,17 @@ struct Compiled {
 // `comm` are set.
 Status start(bitrail_comm* comm, std::unique_ptr<transport::Context> context, Deadline deadline);
 
-// Chooses, builds and compiles. `binding` says how `shape.count` is cut; `salt` goes into the
-// signature.
+// Chooses (`algo` is BITRAIL_ALGO or a choice made before), builds and compiles. `binding` says how
+// `shape.count` is cut; `salt` goes into the signature.
 Status compile(bitrail_comm* comm, const Shape& shape, const schedule::Binding& binding,
-               uint64_t salt, Compiled* compiled);
+               uint64_t salt, const std::string& algo, Compiled* compiled);
 
 }  // namespace bitrail::api
 
 struct bitrail_comm {
   bitrail::config::Settings settings;
   bitrail::bootstrap::World world;
+  bitrail::topology::Placement placement;  // equal on all ranks
   int64_t timeout_ms = 0;
   std::string transport;
   std::unique_ptr<bitrail::bootstrap::Bootstrap> bootstrap;

@@ -31,12 +31,21 @@ uint64_t layout_hash(const engine::OnebitLayout& layout) {
   return hash;
 }
 
+// Of the layout and the form.
+uint64_t state_hash(const bitrail_error_state& state) {
+  const uint64_t hash = layout_hash(state.layout);
+  if (state.layout.rails == 0) return hash;
+  const auto rails = static_cast<uint64_t>(state.layout.rails);
+  const auto chunks = static_cast<uint64_t>(state.layout.world_size);
+  return (hash ^ (rails << 32 ^ chunks << 16 ^ state.own_chunk)) * 0x9E3779B97F4A7C15u;
+}
+
 Header header_of(const bitrail_error_state& state) {
   Header header;
   header.rank = static_cast<uint32_t>(state.comm->world.rank);
   header.world_size = static_cast<uint32_t>(state.comm->world.size);
   header.segments = state.layout.tensors;
-  header.layout_hash = layout_hash(state.layout);
+  header.layout_hash = state_hash(state);
   header.worker = state.worker.size();
   header.server = state.server.size();
   return header;
@@ -44,6 +53,18 @@ Header header_of(const bitrail_error_state& state) {
 
 size_t saved_bytes(const bitrail_error_state& state) {
   return sizeof(Header) + (state.worker.size() + state.server.size()) * sizeof(float);
+}
+
+// Ranks that do not code have nothing, not even an address.
+char* put(const std::vector<float>& values, char* to) {
+  const size_t bytes = values.size() * sizeof(float);
+  if (bytes != 0) std::memcpy(to, values.data(), bytes);
+  return to + bytes;
+}
+const char* take(const char* from, std::vector<float>* values) {
+  const size_t bytes = values->size() * sizeof(float);
+  if (bytes != 0) std::memcpy(values->data(), from, bytes);
+  return from + bytes;
 }
 
 bitrail_padding_t padding_of(const bitrail_onebit_layout_t& layout) {
@@ -78,8 +99,8 @@ Status check_layout(const bitrail_onebit_layout_t* layout, uint64_t* block) {
 Status load(bitrail_error_state* state, const void* data, size_t bytes) {
   if (bytes != saved_bytes(*state))
     return failure(BITRAIL_ERR_INVALID_ARGUMENT,
-                   "a saved error state of this layout has {} bytes, not {}", saved_bytes(*state),
-                   bytes);
+                   "a saved error state of this layout and {} has {} bytes, not {}",
+                   state->algorithm->name, saved_bytes(*state), bytes);
   Header found;
   std::memcpy(&found, data, sizeof(found));
   const Header own = header_of(*state);
@@ -91,18 +112,55 @@ Status load(bitrail_error_state* state, const void* data, size_t bytes) {
                    found.world_size, own.rank, own.world_size);
   if (found.segments != own.segments || found.layout_hash != own.layout_hash ||
       found.worker != own.worker || found.server != own.server)
-    return Status(BITRAIL_ERR_INVALID_ARGUMENT,
-                  "the saved error state has another layout (segments, scale, norm or block)");
+    return failure(BITRAIL_ERR_INVALID_ARGUMENT,
+                   "the saved error state has another layout (segments, scale, norm or block) or "
+                   "another form than {}'s (BITRAIL_ALGO, the placement of ranks on nodes)",
+                   state->algorithm->name);
   const char* from = static_cast<const char*>(data) + sizeof(Header);
   std::vector<float> worker(state->worker.size()), server(state->server.size());
-  std::memcpy(worker.data(), from, worker.size() * sizeof(float));
-  std::memcpy(server.data(), from + worker.size() * sizeof(float), server.size() * sizeof(float));
+  take(take(from, &worker), &server);
   for (const std::vector<float>* values : {&worker, &server})
     if (!std::isfinite(kernels::SquaredSum(values->data(), nullptr, values->size())))
       return Status(BITRAIL_ERR_NOT_FINITE, "the saved error state holds NaN or Inf");
   state->worker = std::move(worker);
   state->server = std::move(server);
   state->broken = false;
+  return {};
+}
+
+// Which algorithm, from facts that all ranks share, and what part this rank has in it.
+Status find_form(bitrail_comm* comm, bitrail_error_state* state) {
+  engine::OnebitLayout& layout = state->layout;
+  planner::Request request;
+  request.collective = schedule::Collective::onebit_allreduce;
+  request.world_size = comm->world.size;
+  request.rank = comm->world.rank;
+  request.count = layout.padded();
+  request.bytes = layout.padded() * sizeof(float);
+  request.block_scale = layout.block != 0;
+  request.placement = &comm->placement;
+  planner::Choice choice;
+  BITRAIL_TRY(planner::choose(request, comm->settings.algo, comm->settings.piece, &choice));
+  state->algorithm = choice.algorithm;
+  const int rails = choice.algorithm->rails ? choice.algorithm->rails(request) : 0;
+  if (rails == 0) {
+    state->chunks = static_cast<uint64_t>(comm->world.size);
+    state->own_chunk = static_cast<uint64_t>(comm->world.rank);
+    return {};
+  }
+  const topology::Placement& placement = comm->placement;
+  std::vector<uint64_t> counts;
+  for (size_t i = 0; i < layout.tensors; i++) counts.push_back(layout.segments[i].count);
+  BITRAIL_TRY(engine::make_layout(rails * placement.nodes(), counts, layout.block, layout.l1,
+                                  &layout, layout.tight));
+  layout.rails = rails;
+  const int local = placement.local_of(comm->world.rank);
+  if (local >= rails) return {};
+  state->rail = local;
+  state->chunks = static_cast<uint64_t>(placement.nodes());
+  state->first_chunk = static_cast<uint64_t>(local) * state->chunks;
+  state->own_chunk =
+      state->first_chunk + static_cast<uint64_t>(placement.node_of(comm->world.rank));
   return {};
 }
 
@@ -114,6 +172,15 @@ Status usable(const bitrail_error_state* state) {
 }
 
 }  // namespace
+
+Status flat_only(const bitrail_error_state& state) {
+  if (state.layout.rails == 0) return {};
+  return failure(BITRAIL_ERR_UNSUPPORTED,
+                 "this error state is {}'s, which has no halves: for reduce-scatter and all-gather "
+                 "alone make it with BITRAIL_ALGO=onebit_allreduce:onebit_direct",
+                 state.algorithm->name);
+}
+
 }  // namespace bitrail::api
 
 using bitrail::failure;
@@ -136,14 +203,14 @@ bitrail_status_t bitrail_error_state_create(bitrail_error_state_t* state, bitrai
     BITRAIL_TRY(bitrail::engine::make_layout(
         comm->world.size, counts, block, layout->norm == BITRAIL_NORM_L1, &made->layout,
         bitrail::api::padding_of(*layout) == BITRAIL_PADDING_TIGHT));
+    BITRAIL_TRY(bitrail::api::find_form(comm, made.get()));
     for (const bitrail::engine::Segment& segment : made->layout.segments) {
-      const bitrail::engine::Cut own =
-          bitrail::engine::tensor_part(segment, static_cast<uint64_t>(comm->world.rank));
+      const bitrail::engine::Cut own = bitrail::engine::tensor_part(segment, made->own_chunk);
       made->own_offset.push_back(made->own_elements);
       made->own_elements += own.end - own.begin;
     }
-    made->worker.assign(made->layout.padded(), 0.0f);
-    made->server.assign(made->layout.chunk, 0.0f);
+    made->worker.assign(made->chunks * made->layout.chunk, 0.0f);
+    if (made->chunks != 0) made->server.assign(made->layout.chunk, 0.0f);
     *state = made.release();
     return {};
   });
@@ -185,9 +252,7 @@ bitrail_status_t bitrail_error_state_save(bitrail_error_state_t state, void* dat
     char* to = static_cast<char*>(data);
     std::memcpy(to, &header, sizeof(header));
     to += sizeof(header);
-    std::memcpy(to, state->worker.data(), state->worker.size() * sizeof(float));
-    to += state->worker.size() * sizeof(float);
-    std::memcpy(to, state->server.data(), state->server.size() * sizeof(float));
+    bitrail::api::put(state->server, bitrail::api::put(state->worker, to));
     return {};
   });
 }
@@ -220,6 +285,7 @@ bitrail_status_t bitrail_onebit_chunk(bitrail_error_state_t state, size_t segmen
     if (state == nullptr || begin == nullptr || end == nullptr ||
         segment >= state->layout.tensors || rank < 0 || rank >= state->comm->world.size)
       return Status(BITRAIL_ERR_INVALID_ARGUMENT, "onebit_chunk: state, segment or rank is wrong");
+    BITRAIL_TRY(bitrail::api::flat_only(*state));
     const bitrail::engine::Cut cut =
         bitrail::engine::tensor_part(state->layout.segments[segment], static_cast<uint64_t>(rank));
     *begin = cut.begin;

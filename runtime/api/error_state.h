@@ -1,8 +1,10 @@
 // What a bitrail_error_state_t is: the residues of a 1-bit call of one layout, and the programs for
 // it.
 //
-// Worker errors lie chunk by chunk (chunk 0 of every segment, then chunk 1, ...), server errors are
-// the own chunk.
+// Its form follows from the algorithm that the allreduce of the layout has when it is made, which
+// is the same on all ranks (engine/onebit.h): flat, or on rails, where ranks that do not code hold
+// nothing. Worker errors lie chunk by chunk (the first coded chunk of every segment, then the next,
+// ...), server errors are the own chunk.
 #pragma once
 
 #include <functional>
@@ -18,7 +20,11 @@ struct bitrail_error_state {
   std::vector<uint64_t>
       own_offset;  // by segment: first element of the own part in a chunk-only buffer
   uint64_t own_elements = 0;
-  std::vector<float> worker;  // W x C
+  const bitrail::planner::Algorithm* algorithm = nullptr;  // of the allreduce
+  int rail = -1;                                           // on rails: the own one; -1: none
+  // The chunks that this rank codes, and the one it averages.
+  uint64_t first_chunk = 0, chunks = 0, own_chunk = 0;
+  std::vector<float> worker;  // chunks x C
   std::vector<float> server;  // C
   bool broken = false;        // a call failed half-way: only reset mends it
   bool busy = false;          // a call is in flight
@@ -33,5 +39,7 @@ namespace bitrail::api {
 
 // Ends a call on `state`: everything but success and refusal leaves it broken.
 void finish_onebit(bitrail_error_state* state, const Status& status);
+// OK for states of the flat form; reduce-scatter, all-gather and ranks' chunks exist there only.
+Status flat_only(const bitrail_error_state& state);
 
 }  // namespace bitrail::api

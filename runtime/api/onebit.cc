@@ -64,8 +64,13 @@ Status find(bitrail_error_state* state, OnebitMode mode, bitrail_type_t type, Co
     uint64_t salt = (layout.l1 ? 1u : 2u) + (layout.tight ? 2u : 0u);
     for (const engine::Segment& segment : layout.segments)
       salt = (salt ^ segment.count) * 0x9E3779B97F4A7C15u;
+    // The planner decided when the state was made; the halves are flat.
+    const std::string algo =
+        mode == OnebitMode::allreduce
+            ? fmt::format("{}:{}", collective_name(shape.collective), state->algorithm->name)
+            : state->comm->settings.algo;
     auto made = std::make_unique<Compiled>();
-    BITRAIL_TRY(compile(state->comm, shape, binding, salt ^ layout.block, made.get()));
+    BITRAIL_TRY(compile(state->comm, shape, binding, salt ^ layout.block, algo, made.get()));
     slot = std::move(made);
   }
   *compiled = slot.get();
@@ -75,6 +80,7 @@ Status find(bitrail_error_state* state, OnebitMode mode, bitrail_type_t type, Co
 Status run(bitrail_error_state* state, OnebitMode mode, const bitrail_onebit_call_t* arguments,
            bitrail_request_t* request) {
   BITRAIL_TRY(check(state, arguments));
+  if (mode != OnebitMode::allreduce) BITRAIL_TRY(flat_only(*state));
   bitrail_comm* comm = state->comm;
   if (state->layout.elements == 0) {
     // Nothing to exchange: as an empty tensor passes through, on all ranks alike.
@@ -89,7 +95,11 @@ Status run(bitrail_error_state* state, OnebitMode mode, const bitrail_onebit_cal
   engine::OnebitCall& onebit = state->call;
   onebit.layout = &state->layout;
   onebit.mode = mode;
-  onebit.rank = comm->world.rank;
+  onebit.first_chunk = state->first_chunk;
+  onebit.chunks = state->chunks;
+  onebit.own_chunk = state->own_chunk;
+  onebit.node_factor = static_cast<float>(static_cast<double>(state->layout.voices()) /
+                                          static_cast<double>(comm->world.size));
   onebit.send = arguments->send;
   onebit.recv = arguments->recv;
   onebit.type = arguments->type;

@@ -28,7 +28,10 @@ Table& table() {
                                       {&schedule::kServerSign, execute_server_sign},
                                       {&schedule::kServerResidual, execute_server_residual},
                                       {&schedule::kUnpack, execute_unpack},
-                                      {&schedule::kTakeAverage, execute_take_average}}};
+                                      {&schedule::kTakeAverage, execute_take_average},
+                                      {&schedule::kLoad, execute_load},
+                                      {&schedule::kNodeSum, execute_node_sum},
+                                      {&schedule::kJoin, execute_join}}};
   return *instance;
 }
 

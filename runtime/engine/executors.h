@@ -28,5 +28,8 @@ void execute_server_sign(Run& run, const Step& step);
 void execute_server_residual(Run& run, const Step& step);
 void execute_unpack(Run& run, const Step& step);
 void execute_take_average(Run& run, const Step& step);
+void execute_load(Run& run, const Step& step);
+void execute_node_sum(Run& run, const Step& step);
+void execute_join(Run& run, const Step& step);
 
 }  // namespace bitrail::engine

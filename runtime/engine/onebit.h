@@ -7,6 +7,10 @@
 // and each gets the numbers of a separate call. With block scales a chunk ends in padding up to a
 // multiple of the block.
 //
+// Flat: W is the world size, every rank codes the whole vector and averages its own chunk. On rails
+// (algorithms/onebit_hier.h): W is rails * nodes, and a rank that codes does so with the chunks of
+// its rail only, from one of which it takes the average.
+//
 // Equations: reference compressed all-reduce of 1-bit Adam (arXiv 2102.02888); see docs/design.md.
 #pragma once
 
@@ -26,7 +30,8 @@ struct Segment {
 };
 
 struct OnebitLayout {
-  int world_size = 1;
+  int world_size = 1;             // W: chunks
+  int rails = 0;                  // 0: flat
   std::vector<Segment> segments;  // a last one without elements when blocks need padding
   size_t tensors = 0;             // of them, the caller's
   uint64_t chunk = 0;             // C
@@ -37,6 +42,8 @@ struct OnebitLayout {
   bool tight = false;
 
   uint64_t padded() const { return chunk * static_cast<uint64_t>(world_size); }
+  // Coded values in an average: of all ranks, or of a rail's nodes.
+  int voices() const { return rails == 0 ? world_size : world_size / rails; }
   uint64_t scales() const { return block != 0 ? 0 : segments.size(); }
 };
 
@@ -57,7 +64,9 @@ enum class OnebitMode : uint8_t { allreduce, reduce_scatter, allgather };
 struct OnebitCall {
   const OnebitLayout* layout = nullptr;
   OnebitMode mode = OnebitMode::allreduce;
-  int rank = 0;
+  // The chunks that this rank codes, and the one it averages.
+  uint64_t first_chunk = 0, chunks = 0, own_chunk = 0;
+  float node_factor = 1;  // rails: what a node's sum is multiplied with
   const void* send = nullptr;
   void* recv = nullptr;
   bitrail_type_t type = BITRAIL_FLOAT32;

@@ -28,7 +28,7 @@ void average(Run& run, const Step& step, int ranks, uint32_t first_scale, Visit 
   const OnebitLayout& layout = *run.onebit->layout;
   const Program& program = *run.program;
   const Stretch range = stretch(layout, *program.read(step, 0));
-  const float share = static_cast<float>(1.0 / layout.world_size);
+  const float share = static_cast<float>(1.0 / layout.voices());
   // More ranks than fit: the kernels take any count, so only the arrays grow.
   std::vector<const uint8_t*> many_bits;
   std::vector<float> many_weights;
@@ -76,7 +76,7 @@ void average(Run& run, const Step& step, int ranks, uint32_t first_scale, Visit 
 }  // namespace
 
 void execute_unpack_average(Run& run, const Step& step) {
-  const int ranks = run.onebit->layout->world_size;
+  const int ranks = run.onebit->layout->voices();
   float* accumulator = floats(run.at(*run.program->write(step, 0)));
   average(run, step, ranks, static_cast<uint32_t>(ranks) + 1,
           [&](uint64_t, const Part& part, uint64_t offset, const uint8_t* const* bits,
@@ -87,7 +87,7 @@ void execute_unpack_average(Run& run, const Step& step) {
 
 void execute_take_average(Run& run, const Step& step) {
   OnebitCall& call = *run.onebit;
-  const int ranks = call.layout->world_size;
+  const int ranks = call.layout->voices();
   average(run, step, ranks, static_cast<uint32_t>(ranks),
           [&](uint64_t chunk, const Part& part, uint64_t, const uint8_t* const* bits,
               const float* weights) {
@@ -108,8 +108,7 @@ void execute_server_scale(Run& run, const Step& step) {
   const auto* sums = reinterpret_cast<const double*>(run.at(*run.program->read(step, 0)));
   float* scales = floats(run.at(*run.program->write(step, 0)));
   for (size_t index = 0; index < layout.segments.size(); index++) {
-    const uint64_t length =
-        scaled_length(layout, layout.segments[index], static_cast<uint64_t>(run.onebit->rank));
+    const uint64_t length = scaled_length(layout, layout.segments[index], run.onebit->own_chunk);
     scales[index] = scale_of(layout, sums[index], length);
     if (!usable(scales[index]))
       fail(run, BITRAIL_ERR_NOT_FINITE, "a server error overflowed float32");

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "runtime/algorithms/cost.h"
+#include "runtime/algorithms/cost_onebit.h"
 #include "runtime/algorithms/nodes.h"
 
 namespace bitrail::planner {
@@ -64,10 +65,18 @@ struct Registry {
        algorithms::dissemination_barrier_cost},
       {"hier", Collective::barrier, algorithms::spans_nodes, algorithms::hier_barrier,
        algorithms::hier_barrier_cost},
-      {"onebit_direct", Collective::onebit_allreduce, always, algorithms::onebit_direct_allreduce},
+      {"onebit_direct", Collective::onebit_allreduce, always, algorithms::onebit_direct_allreduce,
+       algorithms::onebit_direct_allreduce_cost},
       {"onebit_direct", Collective::onebit_reduce_scatter, always,
-       algorithms::onebit_direct_reduce_scatter},
-      {"onebit_direct", Collective::onebit_allgather, always, algorithms::onebit_direct_allgather},
+       algorithms::onebit_direct_reduce_scatter, algorithms::onebit_direct_reduce_scatter_cost},
+      {"onebit_direct", Collective::onebit_allgather, always, algorithms::onebit_direct_allgather,
+       algorithms::onebit_direct_allgather_cost},
+      {"onebit_hier", Collective::onebit_allreduce, algorithms::onebit_hier_applies,
+       algorithms::onebit_hier_allreduce, algorithms::onebit_hier_allreduce_cost,
+       algorithms::onebit_hier_rails},
+      {"onebit_leader", Collective::onebit_allreduce, algorithms::onebit_hier_applies,
+       algorithms::onebit_leader_allreduce, algorithms::onebit_leader_allreduce_cost,
+       algorithms::onebit_leader_rails},
   };
 };
 

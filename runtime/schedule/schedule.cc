@@ -24,6 +24,9 @@ const OperationKind kServerSign = {"server_sign", Meaning::pack};
 const OperationKind kServerResidual = {"server_residual", Meaning::none};
 const OperationKind kUnpack = {"unpack", Meaning::unpack};
 const OperationKind kTakeAverage = {"take_average", Meaning::reduce};
+const OperationKind kLoad = {"load", Meaning::copy};
+const OperationKind kNodeSum = {"node_sum", Meaning::reduce};
+const OperationKind kJoin = {"join", Meaning::none};
 
 namespace {
 

@@ -159,6 +159,15 @@ extern const OperationKind kServerResidual;
 extern const OperationKind kUnpack;
 // reads bits (one range a rank, rank order), scales slots?; writes output (reduce-scatter alone)
 extern const OperationKind kTakeAverage;
+// Hierarchical: what happens inside a node before its sums are coded. Values are float32, chunk by
+// chunk, padding zero.
+// reads input range;                               writes values
+extern const OperationKind kLoad;
+// reads values or the input range (one a rank of the node, in their order); writes values: the sum,
+// times nodes over ranks
+extern const OperationKind kNodeSum;
+// reads scales slots of one rail;                  writes a scales slot: no scales, their verdict
+extern const OperationKind kJoin;
 
 struct Schedule {
   std::string name;  // algorithm and options: "onebit_direct allreduce w4 k16"

@@ -13,16 +13,6 @@
 namespace bitrail {
 namespace {
 
-std::vector<float> input(const test::Golden& golden, int when, size_t n, int rank) {
-  const auto stored = golden.floats(when, rank, "input");
-  if (stored.found) return stored.values;
-  const uint64_t seed = golden.text.at("input_seed").get<uint64_t>();
-  std::vector<float> values =
-      test::GoldenBell(seed + 100 * static_cast<uint64_t>(when) + static_cast<uint64_t>(rank), n);
-  for (float& value : values) value += static_cast<float>(rank) / 64.0f;
-  return values;
-}
-
 // What one call left, to compare after it.
 void compare(const test::Golden& golden, int when, int rank, const test::OnebitSegmentView& wire,
              const bitrail_error_state& state, const std::vector<float>& output) {
@@ -67,7 +57,7 @@ TEST_P(Golden, CompressedAllreduce) {
     test::OnebitSegmentView wire;
     state->observe = [&](engine::Run& run) { wire = test::OnebitView(run, *state).segment(0); };
     for (int when = 0; when < golden.text.at("iters").get<int>(); when++) {
-      std::vector<float> data = input(golden, when, n, rank), output(n);
+      std::vector<float> data = test::GoldenInput(golden, when, n, rank), output(n);
       bitrail_onebit_call_t call = {sizeof(call), data.data(), output.data(), BITRAIL_FLOAT32,
                                     nullptr,      nullptr,     nullptr};
       ASSERT_EQ(bitrail_onebit_allreduce(state, &call, nullptr), BITRAIL_OK)

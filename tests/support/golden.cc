@@ -119,4 +119,14 @@ double GoldenDistance(const float* a, const float* b, size_t n, double floor) {
   return distance == 0 ? 0 : distance / largest;
 }
 
+std::vector<float> GoldenInput(const Golden& golden, int when, size_t n, int rank) {
+  const auto stored = golden.floats(when, rank, "input");
+  if (stored.found) return stored.values;
+  const uint64_t seed = golden.text.at("input_seed").get<uint64_t>();
+  std::vector<float> values =
+      GoldenBell(seed + 100 * static_cast<uint64_t>(when) + static_cast<uint64_t>(rank), n);
+  for (float& value : values) value += static_cast<float>(rank) / 64.0f;
+  return values;
+}
+
 }  // namespace bitrail::test

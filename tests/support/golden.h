@@ -43,4 +43,7 @@ uint32_t GoldenCrc(const uint8_t* bits, size_t bytes);
 // max |a - b| over max(max |b|, floor): what the README's tolerances are about.
 double GoldenDistance(const float* a, const float* b, size_t n, double floor = 0);
 
+// What a rank of a recorded all-reduce gives to its `when`-th call: n values.
+std::vector<float> GoldenInput(const Golden& golden, int when, size_t n, int rank);
+
 }  // namespace bitrail::test

@@ -246,8 +246,10 @@ typedef struct bitrail_onebit_layout {
 } bitrail_onebit_layout_t;
 
 /* Creates zero error state for calls of this layout on this communicator. Local, not collective.
- * Memory: worker errors 4 bytes a padded element, server errors 4/W. The caller destroys it before
- * the communicator. */
+ * Memory: worker errors 4 bytes a padded element, server errors 4/W. Where the algorithm of the
+ * allreduce is hierarchical (onebit_hier, onebit_leader: docs/algorithms.md), W stands for its
+ * chunks, and a rank that codes holds 4 divided by the rails of worker errors, any other nothing.
+ * The algorithm is chosen here and stays. The caller destroys it before the communicator. */
 BITRAIL_API bitrail_status_t bitrail_error_state_create(bitrail_error_state_t* state,
                                                         bitrail_comm_t comm,
                                                         const bitrail_onebit_layout_t* layout);
@@ -257,7 +259,8 @@ BITRAIL_API bitrail_status_t bitrail_error_state_reset(bitrail_error_state_t sta
 /* Bytes that save writes. */
 BITRAIL_API size_t bitrail_error_state_bytes(bitrail_error_state_t state);
 /* Copies this rank's errors out or in. `bytes` must equal bitrail_error_state_bytes; load checks
- * magic, rank, world size and layout, and refuses with a text what does not fit. */
+ * magic, rank, world size, layout and form (flat or hierarchical, and its place), and refuses with a
+ * text what does not fit. */
 BITRAIL_API bitrail_status_t bitrail_error_state_save(bitrail_error_state_t state, void* data,
                                                       size_t bytes);
 BITRAIL_API bitrail_status_t bitrail_error_state_load(bitrail_error_state_t state, const void* data,
@@ -267,7 +270,7 @@ BITRAIL_API bitrail_status_t bitrail_error_state_norms(bitrail_error_state_t sta
                                                        double* server);
 
 /* Computes the values to send instead of reading them from a buffer: fills out[0..count) with
- * elements [begin, begin + count) of segment `segment`. Called two or three times for
+ * elements [begin, begin + count) of segment `segment`. Called one to three times for
  * each range (scale, signs, error), from the thread that runs the call; must be a pure function of
  * state that the consumer alone changes. */
 typedef void (*bitrail_produce_fn)(void* user, size_t segment, size_t begin, size_t count,
@@ -294,7 +297,8 @@ BITRAIL_API bitrail_status_t bitrail_onebit_allreduce(bitrail_error_state_t stat
                                                       bitrail_request_t* request);
 /* First half alone: recv (or the consumer) gets the average of the ranks' compressed values of this
  * rank's own chunk: elements [begin, end) of each segment by bitrail_onebit_chunk, one segment
- * after the other. Worker error only. */
+ * after the other. Worker error only. These three are BITRAIL_ERR_UNSUPPORTED for a state whose
+ * allreduce is hierarchical: BITRAIL_ALGO=onebit_allreduce:onebit_direct makes flat ones. */
 BITRAIL_API bitrail_status_t bitrail_onebit_reduce_scatter(bitrail_error_state_t state,
                                                            const bitrail_onebit_call_t* call,
                                                            bitrail_request_t* request);

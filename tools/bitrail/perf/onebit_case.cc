@@ -40,7 +40,7 @@ class OnebitCase final : public Case {
     layout.block = options.block;
     bitrail_status_t status = bitrail_error_state_create(&state_, comm_, &layout);
     if (status != BITRAIL_OK) return status;
-    status = bitrail_onebit_chunk(state_, 0, rank_, &begin_, &end_);
+    if (gathers_ || scatters_) status = bitrail_onebit_chunk(state_, 0, rank_, &begin_, &end_);
     if (status != BITRAIL_OK) return status;
     send_.resize(gathers_ ? (end_ - begin_) * element_ : bytes);
     recv_.resize(scatters_ ? (end_ - begin_) * element_ : bytes);
