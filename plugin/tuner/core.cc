@@ -141,7 +141,7 @@ void choose(const Tuner& tuner, const Query& query, bool collnet, bool nvls, int
       if ((a == kNvls || a == kNvlsTree) && !nvls) continue;
       // What the model does not know for this collective does not exist.
       const double us = predict_us(tuner.system, query.function, a, p, query.bytes, query.pipe_ops);
-      if (us >= 0) costs[static_cast<size_t>(a * kProtocols + p)] = FLT_MAX;
+      if (us >= 0) costs[static_cast<size_t>(a) * kProtocols + static_cast<size_t>(p)] = FLT_MAX;
     }
   }
   const bool by_row = tune(tuner, query, costs.data(), kAlgorithms, kProtocols, channels);

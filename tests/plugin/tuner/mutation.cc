@@ -16,7 +16,10 @@ class Mutant : public TunerTable {
   int version() const override { return inner_->version(); }
   const char* name() const override { return inner_->name(); }
   Result init(size_t ranks, size_t nodes, void** context) override {
-    if (context == nullptr && fault_ == TunerFault::silent_nulls) return nccl::kSuccess;
+    if (context == nullptr) {
+      return fault_ == TunerFault::silent_nulls ? nccl::kSuccess
+                                                : inner_->init(ranks, nodes, nullptr);
+    }
     const Result result = inner_->init(ranks, nodes, context);
     ranks_ = ranks;
     if (result == nccl::kSuccess && living_++ == 0) first_ = *context;

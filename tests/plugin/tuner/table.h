@@ -15,7 +15,8 @@ constexpr int kOldestTuner = 2, kNewestTuner = 6;
 
 using Costs = std::array<float, size_t{nccl::kAlgorithms} * nccl::kProtocols>;
 inline float& cost_at(Costs* costs, int algorithm, int protocol) {
-  return (*costs)[static_cast<size_t>(algorithm * nccl::kProtocols + protocol)];
+  return (
+      *costs)[static_cast<size_t>(algorithm) * nccl::kProtocols + static_cast<size_t>(protocol)];
 }
 
 struct Ask {
