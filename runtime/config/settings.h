@@ -31,6 +31,8 @@ struct Settings {
   std::string counters_file;   // BITRAIL_COUNTERS JSON at exit
   int64_t check_replicas = 0;  // BITRAIL_CHECK_REPLICAS steps between two checks; 0 never
   std::string collnet;         // BITRAIL_COLLNET
+  int64_t tuner = 0;           // BITRAIL_TUNER
+  std::string tuner_csv;       // BITRAIL_TUNER_CSV
 
   std::string ib_hca;                 // BITRAIL_IB_HCA
   int64_t ib_gid_index = -1;          // BITRAIL_IB_GID_INDEX

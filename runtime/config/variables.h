@@ -72,6 +72,11 @@ inline constexpr std::array kVariables = {
         "BITRAIL_COLLNET", &Settings::collnet, "off", 0, 0, "off|exact|onebit",
         "what the NCCL plugin offers as CollNet; onebit: sums of registered buffers in 1 bit a "
         "value, with error feedback"},
+    Variable{"BITRAIL_TUNER", &Settings::tuner, "0", 0, 1, "",
+             "1: the NCCL plugin writes the times it predicts into NCCL's table of costs"},
+    Variable{"BITRAIL_TUNER_CSV", &Settings::tuner_csv, "", 0, 0, "",
+             "file of rows that choose NCCL's algorithm, protocol and channels by size; see "
+             "nccl-plugin.md"},
     Variable{
         "BITRAIL_IB_HCA", &Settings::ib_hca, "", 0, 0, "",
         "InfiniBand and RoCE ports: device[:port],... by prefix; = in front: whole names, ^ in "

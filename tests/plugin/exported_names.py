@@ -3,7 +3,8 @@ import subprocess
 import sys
 
 EXPECTED = ({f"ncclNetPlugin_v{version}" for version in range(6, 13)} |
-            {f"ncclCollNetPlugin_v{version}" for version in range(8, 12)})
+            {f"ncclCollNetPlugin_v{version}" for version in range(8, 12)} |
+            {f"ncclTunerPlugin_v{version}" for version in range(2, 7)})
 
 
 def main():

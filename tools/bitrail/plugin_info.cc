@@ -18,6 +18,7 @@ namespace bitrail::tool {
 namespace {
 
 constexpr int kOldest = 6, kNewest = 12;
+constexpr int kOldestTuner = 2, kNewestTuner = 6;
 
 void print(const std::string& text) { std::fputs(text.c_str(), stdout); }
 
@@ -108,6 +109,16 @@ int ask_version(int version, const void* table) {
   }
 }
 
+// " 2 3 4"; empty where the file has none.
+std::string tuner_versions(void* handle) {
+  std::string versions;
+  for (int v = kOldestTuner; v <= kNewestTuner; v++) {
+    const std::string symbol = fmt::format("ncclTunerPlugin_v{}", v);
+    if (dlsym(handle, symbol.c_str()) != nullptr) versions += fmt::format(" {}", v);
+  }
+  return versions;
+}
+
 }  // namespace
 
 int show_plugin(const std::string& file) {
@@ -137,6 +148,8 @@ int show_plugin(const std::string& file) {
     print(fmt::format("{}\n", file));
     line("name", *static_cast<const char* const*>(newest));
     line("net versions", versions.substr(1));
+    const std::string tuners = tuner_versions(handle);
+    if (!tuners.empty()) line("tuner versions", tuners.substr(1));
     code = ask_version(version, newest);
   }
   dlclose(handle);
