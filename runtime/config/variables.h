@@ -53,7 +53,9 @@ inline constexpr std::array kVariables = {
     Variable{"BITRAIL_WORLD_SIZE", &Settings::world_size, "-1", -1, kMaxRanks, "",
              "number of ranks, set by `bitrail launch`; -1: from another launcher"},
     Variable{"BITRAIL_RANKS_PER_NODE", &Settings::ranks_per_node, "1", 1, kMaxRanks, "",
-             "consecutive ranks that share one network card (emulated links)"},
+             "consecutive ranks on one node: they share the card of emulated links, and the "
+             "hierarchical "
+             "algorithms go by it"},
     Variable{"BITRAIL_INTERFACE", &Settings::interface, "", 0, 0, "",
              "network interface (eth0) or address that peers shall connect to; empty: the one that "
              "reaches rank 0"},

@@ -259,8 +259,8 @@ BITRAIL_API bitrail_status_t bitrail_error_state_reset(bitrail_error_state_t sta
 /* Bytes that save writes. */
 BITRAIL_API size_t bitrail_error_state_bytes(bitrail_error_state_t state);
 /* Copies this rank's errors out or in. `bytes` must equal bitrail_error_state_bytes; load checks
- * magic, rank, world size, layout and form (flat or hierarchical, and its place), and refuses with a
- * text what does not fit. */
+ * magic, rank, world size, layout and form (flat or hierarchical, and its place), and refuses with
+ * a text what does not fit. */
 BITRAIL_API bitrail_status_t bitrail_error_state_save(bitrail_error_state_t state, void* data,
                                                       size_t bytes);
 BITRAIL_API bitrail_status_t bitrail_error_state_load(bitrail_error_state_t state, const void* data,
